@@ -1,0 +1,174 @@
+"""The objectives of the three parts: Q (E3, E3′, cross-entropy), dynamics (E5), gain (E7).
+
+Each returns a record whose first field, `total`, is minimised; the others are its terms. Means
+are weighted by the rows' confidence (E4): Σ w·ℓ / Σ w.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lit_ios.functional.divergences import Divergence, phi
+from lit_ios.functional.values import action_value, log_policy, recovered_reward, soft_value
+
+ValueTerm = Literal["expert", "initial", "literal", "discounted"]
+DynamicsError = Literal["mse", "l1", "gaussian"]
+
+
+class ClassifierLoss(NamedTuple):
+    """Cross-entropy of the policy."""
+
+    total: Tensor
+
+
+class IQLoss(NamedTuple):
+    """E3: total = reward + value."""
+
+    total: Tensor
+    reward: Tensor
+    value: Tensor
+
+
+class DynamicsLoss(NamedTuple):
+    """E5: total = error + value_error."""
+
+    total: Tensor
+    error: Tensor
+    value_error: Tensor
+
+
+class GainLoss(NamedTuple):
+    """E7."""
+
+    total: Tensor
+
+
+def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
+    """Return Σ w·x / Σ w, and 0 where no row has weight."""
+    return (weight * values).sum() / weight.sum().clamp_min(torch.finfo(weight.dtype).tiny)
+
+
+def confidence_weight(synthetic: Tensor, confidence: Tensor | float) -> Tensor:
+    """Return the weight of each row in every term of its loss.
+
+    E4: w = 1 for expert rows, w = α_e for synthetic ones.
+    """
+    return 1 - synthetic * (1 - confidence)
+
+
+def cross_entropy_loss(
+    q: Tensor, action: Tensor, weight: Tensor, epsilon: Tensor | float
+) -> ClassifierLoss:
+    """Return E_w[−log π(a|s)], the objective of the classifiers."""
+    log_probability = action_value(log_policy(q, epsilon), action)
+    return ClassifierLoss(weighted_mean(-log_probability, weight))
+
+
+def iq_loss(
+    q: Tensor,
+    next_value: Tensor,
+    action: Tensor,
+    step: Tensor,
+    synthetic: Tensor,
+    weight: Tensor,
+    *,
+    epsilon: Tensor | float,
+    gamma: float,
+    divergence: Divergence = "chi2",
+    alpha: float | None = None,
+    value_term: ValueTerm = "expert",
+) -> IQLoss:
+    """Return the inverse soft-Q objective, minimised.
+
+    E3: L_Q = E_w[−φ(r)] + E_w[V(s) − γ a V(s')] with r from E2; E3′ gives the second term.
+
+    Args:
+        q: (B, 2) Q(s, ·).
+        next_value: (B,) V(s'), observed or predicted; never matters on stop rows.
+        action: (B,) 0 stop, 1 continue.
+        step: (B,) index t of the row in its path.
+        synthetic: (B,) 1 for rows made by oversampling, else 0.
+        weight: (B,) confidence w (E4).
+        epsilon: temperature.
+        gamma: discount.
+        divergence: name of φ.
+        alpha: weight of the χ² term, see `phi`.
+        value_term: E3′: `expert` as above; `initial` (1−γ) E[V(s_0)] over the batch's first rows;
+            `literal` the paper's (1−γ) in front of synthetic rows; `discounted` rows weighted γ^t,
+            which telescopes to V(s_0).
+    """
+    reward = recovered_reward(action_value(q, action), action, next_value, gamma)
+    reward_term = weighted_mean(-phi(reward, divergence, alpha), weight)
+    value = soft_value(q, epsilon)
+    difference = value - gamma * action * next_value
+    if value_term == "expert":
+        term = weighted_mean(difference, weight)
+    elif value_term == "initial":
+        term = (1 - gamma) * weighted_mean(value, weight * (step == 0) * (1 - synthetic))
+    elif value_term == "literal":
+        term = weighted_mean(difference * (1 - gamma * synthetic), weight)
+    elif value_term == "discounted":
+        term = weighted_mean(difference, weight * gamma**step)
+    else:
+        raise ValueError(
+            f"value_term must be one of expert, initial, literal, discounted, got {value_term!r}"
+        )
+    return IQLoss(reward_term + term, reward_term, term)
+
+
+def dynamics_loss(
+    predicted: Tensor,
+    observed: Tensor,
+    action: Tensor,
+    weight: Tensor,
+    *,
+    error: DynamicsError = "mse",
+    log_variance: Tensor | None = None,
+    predicted_value: Tensor | None = None,
+    observed_value: Tensor | None = None,
+) -> DynamicsLoss:
+    """Return the one-step prediction error over continue rows.
+
+    E5: mean over rows with a = 1 of |ŝ' − s'|², per coordinate. Stop rows, synthetic ones among
+    them, have no successor and do not count.
+
+    Args:
+        predicted: (B, D) ŝ'.
+        observed: (B, D) s'; anything on stop rows.
+        action: (B,) 0 stop, 1 continue.
+        weight: (B,) confidence.
+        error: `mse`, `l1`, or `gaussian`, the negative log-likelihood with `log_variance`.
+        log_variance: (B, D), for `gaussian`.
+        predicted_value: (B,) V(ŝ'); with `observed_value`, adds the value-aware term.
+        observed_value: (B,) V(s').
+    """
+    difference = predicted - observed
+    if error == "mse":
+        rows = difference.square().mean(-1)
+    elif error == "l1":
+        rows = difference.abs().mean(-1)
+    elif error == "gaussian" and log_variance is not None:
+        rows = 0.5 * (log_variance + difference.square() * (-log_variance).exp()).mean(-1)
+    else:
+        raise ValueError(
+            f"error must be mse, l1, or gaussian with log_variance, got {error!r} "
+            f"{'without' if log_variance is None else 'with'} log_variance"
+        )
+    rows = torch.where(action > 0, rows, 0.0)  # whatever a stop row holds, NaN included
+    error_term = weighted_mean(rows, weight * action)
+    value_error = torch.zeros_like(error_term)
+    if predicted_value is not None and observed_value is not None:
+        squared = torch.where(action > 0, (predicted_value - observed_value).square(), 0.0)
+        value_error = weighted_mean(squared, weight * action)
+    return DynamicsLoss(error_term + value_error, error_term, value_error)
+
+
+def gain_loss(gain: Tensor, target: Tensor, action: Tensor, weight: Tensor) -> GainLoss:
+    """Return the squared error of the gain network over continue rows.
+
+    E7: L_g = E_w[(g_φ(s) − target)²] over rows with a = 1.
+    """
+    return GainLoss(weighted_mean((gain - target).square(), weight * action))

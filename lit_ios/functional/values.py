@@ -1,0 +1,54 @@
+"""Soft values, policy and recovered reward: E1, E2."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def soft_value(q: Tensor, epsilon: Tensor | float) -> Tensor:
+    """Return the soft value of each state.
+
+    E1: V(s) = ε log Σ_a exp(Q(s,a)/ε); tends to max_a Q(s,a) as ε → 0.
+
+    Args:
+        q: (…, 2) values of stopping (a = 0) and continuing (a = 1).
+        epsilon: temperature ε > 0.
+    """
+    return epsilon * (q / epsilon).logsumexp(-1)
+
+
+def log_policy(q: Tensor, epsilon: Tensor | float) -> Tensor:
+    """Return the log-probabilities of both actions; (…, 2).
+
+    E1: log π(a|s) = (Q(s,a) − V(s))/ε.
+    """
+    return (q / epsilon).log_softmax(-1)
+
+
+def stop_probability(margin: Tensor, epsilon: Tensor | float) -> Tensor:
+    """Return the probability of stopping from the margin.
+
+    E1: π(0|s) = σ(m(s)/ε) with m(s) = Q(s,0) − Q(s,1).
+    """
+    return (margin / epsilon).sigmoid()
+
+
+def action_value(q: Tensor, action: Tensor) -> Tensor:
+    """Pick Q(s, a) of the action taken: (…, 2), (…) of 0 and 1 → (…)."""
+    stop, go = q.unbind(-1)
+    return stop + action * (go - stop)
+
+
+def recovered_reward(q_taken: Tensor, action: Tensor, next_value: Tensor, gamma: float) -> Tensor:
+    """Return the reward that explains Q, by the inverse Bellman operator.
+
+    E2: r(s,a) = Q(s,a) − γ a V(s'). The factor a makes the cemetery worth nothing, whatever
+    `next_value` holds for a stop row.
+
+    Args:
+        q_taken: (B,) Q(s, a) of the action taken.
+        action: (B,) 0 stop, 1 continue.
+        next_value: (B,) V(s'), observed or predicted.
+        gamma: discount factor.
+    """
+    return q_taken - gamma * action * next_value
