@@ -1,0 +1,17 @@
+"""Callbacks: schedules, progress, figures, predictions and the run's summary."""
+
+from callbacks.figures import StoppingFigures
+from callbacks.predictions import PredictionWriter
+from callbacks.progress import EpochProgressBar
+from callbacks.schedules import ConfidenceDecay, EpsilonDecay, ExponentialSchedule
+from callbacks.summary import RunSummary
+
+__all__ = [
+    "ConfidenceDecay",
+    "EpochProgressBar",
+    "EpsilonDecay",
+    "ExponentialSchedule",
+    "PredictionWriter",
+    "RunSummary",
+    "StoppingFigures",
+]

@@ -1,0 +1,23 @@
+"""LightningDataModules: trajectory splits, SMOTE and local bootstrap, batches from memory."""
+
+from datamodules.base import Oversampling, Splits, TrajectoryDataModule
+from datamodules.loaders import PathLoader, Shard, TrainLoader
+from datamodules.simulated import (
+    BoundaryExitData,
+    ChangePointData,
+    GainStoppingData,
+    SimulatedData,
+)
+
+__all__ = [
+    "BoundaryExitData",
+    "ChangePointData",
+    "GainStoppingData",
+    "Oversampling",
+    "PathLoader",
+    "Shard",
+    "SimulatedData",
+    "Splits",
+    "TrainLoader",
+    "TrajectoryDataModule",
+]

@@ -11,7 +11,7 @@ Rows of all paths lie one below the other; `offsets` says where each path begins
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -101,14 +101,14 @@ class TrajectorySet:
                 f"offsets must run from 0 to the number of rows {len(self.states)} "
                 f"and hold at least one path, got {offsets}"
             )
-        if (np.diff(offsets) < 1).any():
-            empty = int(np.argmax(np.diff(offsets) < 1))
-            raise TrajectoryError(f"path {self.names[empty]!r} has no rows")
         if not len(self.stopped) == len(self.names) == len(offsets) - 1:
             raise TrajectoryError(
                 f"{len(offsets) - 1} paths, but {len(self.stopped)} stop flags "
                 f"and {len(self.names)} names"
             )
+        if (np.diff(offsets) < 1).any():
+            empty = int(np.argmax(np.diff(offsets) < 1))
+            raise TrajectoryError(f"path {self.names[empty]!r} has no rows")
         if len(self.feature_names) != self.states.shape[1]:
             raise TrajectoryError(
                 f"{self.states.shape[1]} features, but {len(self.feature_names)} names: "
@@ -153,8 +153,9 @@ class TrajectorySet:
         return (self[i] for i in range(len(self)))
 
     def select(self, indices: npt.ArrayLike) -> TrajectorySet:
-        """Return the paths named by `indices`, in that order."""
-        chosen = np.asarray(indices, dtype=np.int64)
+        """Return the paths named by `indices` (or a mask), in that order."""
+        wanted = np.asarray(indices)
+        chosen = np.arange(len(self))[wanted if wanted.size else wanted.astype(np.int64)]
         lengths = self.lengths[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         shift = np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
@@ -167,6 +168,13 @@ class TrajectorySet:
             names=tuple(self.names[i] for i in chosen),
             feature_names=self.feature_names,
         )
+
+    def with_states(
+        self, states: FloatArray, feature_names: Sequence[str] | None = None
+    ) -> TrajectorySet:
+        """Return the same paths with other states, row by row."""
+        names = self.feature_names if feature_names is None else tuple(feature_names)
+        return replace(self, states=states, feature_names=names)
 
     @property
     def lengths(self) -> IntArray:
@@ -198,13 +206,11 @@ class TrajectorySet:
 
 def _as_float(values: npt.ArrayLike, what: str) -> FloatArray:
     """Keep float32 and float64 as they are, turn other numbers into float64."""
-    array = np.asarray(values)
-    if array.dtype in (np.float32, np.float64):
-        return array
     try:
-        return array.astype(np.float64)
+        array = np.asarray(values)
+        return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise TrajectoryError(f"{what} must be numbers, got {array.dtype}: {error}") from None
+        raise TrajectoryError(f"{what} must be an array of numbers: {error}") from None
 
 
 def _check_rows(

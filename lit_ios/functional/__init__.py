@@ -26,6 +26,8 @@ from lit_ios.functional.losses import (
 from lit_ios.functional.stopping import NEVER, margin, stopping_time, stops
 from lit_ios.functional.values import (
     action_value,
+    alive,
+    discount,
     log_policy,
     recovered_reward,
     soft_value,
@@ -44,9 +46,11 @@ __all__ = [
     "RecoveredGains",
     "ValueTerm",
     "action_value",
+    "alive",
     "confidence_weight",
     "cross_entropy_loss",
     "cumulative_gain",
+    "discount",
     "dynamics_loss",
     "gain_loss",
     "gain_target",

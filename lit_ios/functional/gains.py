@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from lit_ios.functional.values import discount
+
 GainTarget = Literal["literal", "residual", "scaled"]
 
 
@@ -28,7 +30,8 @@ def cumulative_gain(gain: Tensor, step: Tensor, first_row: Tensor, gamma: float)
         first_row: (N,) index of the first row of each row's path.
         gamma: discount.
     """
-    discounted = gain.double() * torch.pow(gamma, step)  # double: sums of many paths are subtracted
+    # double, since the sums of the paths before are subtracted
+    discounted = gain.double() * discount(gamma, step, torch.double)
     running = discounted.cumsum(0)
     before_path = (running - discounted)[first_row]
     return (running - before_path).to(gain.dtype)
@@ -36,7 +39,7 @@ def cumulative_gain(gain: Tensor, step: Tensor, first_row: Tensor, gamma: float)
 
 def next_cumulative_gain(y: Tensor, gain: Tensor, step: Tensor, gamma: float) -> Tensor:
     """Advance a live path by one row: y_t = y_{t−1} + γ^t g(s_t) (E6)."""
-    return y + gain * torch.pow(gamma, step)
+    return y + gain * discount(gamma, step, gain.dtype)
 
 
 def gain_target(
@@ -65,8 +68,8 @@ def gain_target(
     if kind == "residual":
         return residual
     if kind == "scaled":
-        return (residual - previous_y) * torch.pow(gamma, -step)
-    raise ValueError(f"gain target must be literal, residual or scaled, got {kind!r}")
+        return (residual - previous_y) / discount(gamma, step, residual.dtype)
+    raise ValueError(f"kind must be literal, residual or scaled, got {kind!r}")
 
 
 def recovered_gains(q: Tensor, next_value: Tensor, gamma: float) -> RecoveredGains:

@@ -12,7 +12,14 @@ import torch
 from torch import Tensor
 
 from lit_ios.functional.divergences import Divergence, phi
-from lit_ios.functional.values import action_value, log_policy, recovered_reward, soft_value
+from lit_ios.functional.values import (
+    action_value,
+    alive,
+    discount,
+    log_policy,
+    recovered_reward,
+    soft_value,
+)
 
 ValueTerm = Literal["expert", "initial", "literal", "discounted"]
 DynamicsError = Literal["mse", "l1", "gaussian"]
@@ -56,7 +63,7 @@ def confidence_weight(synthetic: Tensor, confidence: Tensor | float) -> Tensor:
 
     E4: w = 1 for expert rows, w = α_e for synthetic ones.
     """
-    return 1 - synthetic * (1 - confidence)
+    return torch.where(synthetic > 0, confidence, torch.ones_like(synthetic))
 
 
 def cross_entropy_loss(
@@ -103,7 +110,7 @@ def iq_loss(
     reward = recovered_reward(action_value(q, action), action, next_value, gamma)
     reward_term = weighted_mean(-phi(reward, divergence, alpha), weight)
     value = soft_value(q, epsilon)
-    difference = value - gamma * action * next_value
+    difference = value - gamma * alive(next_value, action)
     if value_term == "expert":
         term = weighted_mean(difference, weight)
     elif value_term == "initial":
@@ -111,7 +118,7 @@ def iq_loss(
     elif value_term == "literal":
         term = weighted_mean(difference * (1 - gamma * synthetic), weight)
     elif value_term == "discounted":
-        term = weighted_mean(difference, weight * gamma**step)
+        term = weighted_mean(difference, weight * discount(gamma, step, weight.dtype))
     else:
         raise ValueError(
             f"value_term must be one of expert, initial, literal, discounted, got {value_term!r}"
@@ -145,7 +152,7 @@ def dynamics_loss(
         predicted_value: (B,) V(ŝ'); with `observed_value`, adds the value-aware term.
         observed_value: (B,) V(s').
     """
-    difference = predicted - observed
+    difference = predicted - torch.where(action[:, None] > 0, observed, predicted)
     if error == "mse":
         rows = difference.square().mean(-1)
     elif error == "l1":
@@ -157,12 +164,13 @@ def dynamics_loss(
             f"error must be mse, l1, or gaussian with log_variance, got {error!r} "
             f"{'without' if log_variance is None else 'with'} log_variance"
         )
-    rows = torch.where(action > 0, rows, 0.0)  # whatever a stop row holds, NaN included
     error_term = weighted_mean(rows, weight * action)
     value_error = torch.zeros_like(error_term)
+    if (predicted_value is None) != (observed_value is None):
+        raise ValueError("the value-aware term needs both predicted_value and observed_value")
     if predicted_value is not None and observed_value is not None:
-        squared = torch.where(action > 0, (predicted_value - observed_value).square(), 0.0)
-        value_error = weighted_mean(squared, weight * action)
+        value_difference = alive(predicted_value, action) - alive(observed_value, action)
+        value_error = weighted_mean(value_difference.square(), weight * action)
     return DynamicsLoss(error_term + value_error, error_term, value_error)
 
 
@@ -171,4 +179,5 @@ def gain_loss(gain: Tensor, target: Tensor, action: Tensor, weight: Tensor) -> G
 
     E7: L_g = E_w[(g_φ(s) − target)²] over rows with a = 1.
     """
-    return GainLoss(weighted_mean((gain - target).square(), weight * action))
+    difference = alive(gain, action) - alive(target, action)
+    return GainLoss(weighted_mean(difference.square(), weight * action))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 
@@ -35,8 +36,17 @@ def stop_probability(margin: Tensor, epsilon: Tensor | float) -> Tensor:
 
 def action_value(q: Tensor, action: Tensor) -> Tensor:
     """Pick Q(s, a) of the action taken: (…, 2), (…) of 0 and 1 → (…)."""
-    stop, go = q.unbind(-1)
-    return stop + action * (go - stop)
+    return torch.where(action > 0, q[..., 1], q[..., 0])
+
+
+def discount(gamma: float, step: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return γ^t; the power of an integer tensor would be float32 whatever is needed."""
+    return torch.pow(gamma, step.to(dtype))
+
+
+def alive(values: Tensor, action: Tensor) -> Tensor:
+    """Return a·x, with 0 on stop rows whatever x holds there, NaN included."""
+    return torch.where(action > 0, values, 0.0)
 
 
 def recovered_reward(q_taken: Tensor, action: Tensor, next_value: Tensor, gamma: float) -> Tensor:
@@ -51,4 +61,4 @@ def recovered_reward(q_taken: Tensor, action: Tensor, next_value: Tensor, gamma:
         next_value: (B,) V(s'), observed or predicted.
         gamma: discount factor.
     """
-    return q_taken - gamma * action * next_value
+    return q_taken - gamma * alive(next_value, action)

@@ -1,0 +1,134 @@
+"""Figures of what was learnt, and the agreement of the region with the truth (M6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.loggers import TensorBoardLogger
+from pytorch_lightning.utilities import rank_zero_only
+
+from callbacks.grids import evaluating, stopping_grid
+from lit_ios import plotting
+from lit_ios.functional import stopping_time, stops
+from lit_ios.metrics import GridBalancedAccuracy, GridIoU
+
+
+class StoppingFigures(Callback):
+    """Draws what was learnt, to TensorBoard during training and to `figures/` after testing.
+
+    Two features: heat maps of Q(s,0), Q(s,1) and their difference at one time, and the true and
+    recovered boundary at every time step. Always: the margin along sample paths with the
+    expert's and the policy's stop. Where the true region is known, testing also logs how well
+    the recovered one agrees with it on the grid (M6).
+
+    Args:
+        every_n_epochs: how often figures go to TensorBoard during training; 0 for never.
+        time: time of the heat maps, since the path began.
+        points: grid points along each axis.
+        sample_paths: how many paths are drawn.
+    """
+
+    def __init__(
+        self,
+        every_n_epochs: int = 50,
+        time: float = 25.0,
+        points: int = 81,
+        sample_paths: int = 6,
+    ) -> None:
+        self.every_n_epochs, self.time = every_n_epochs, time
+        self.points, self.sample_paths = points, sample_paths
+
+    @rank_zero_only
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Send figures to TensorBoard now and then."""
+        due = self.every_n_epochs and (trainer.current_epoch + 1) % self.every_n_epochs == 0
+        if due and isinstance(trainer.logger, TensorBoardLogger):
+            self._show(trainer, self._figures(trainer, pl_module), "val")
+
+    def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Log M6 where there is a true region."""
+        datamodule = trainer.datamodule  # type: ignore[attr-defined]
+        if not trainer.is_global_zero or datamodule.region is None:
+            return
+        grid = stopping_grid(pl_module, datamodule, self.points)
+        if grid is None or grid.truth is None:
+            return
+        predicted = torch.from_numpy(grid.margin >= float(pl_module.threshold))  # type: ignore[arg-type]
+        for name, metric in (
+            ("grid_balanced_accuracy", GridBalancedAccuracy()),
+            ("grid_iou", GridIoU()),
+        ):
+            metric.update(predicted, torch.from_numpy(grid.truth))
+            pl_module.log(f"test/{name}", metric.compute(), rank_zero_only=True)
+
+    @rank_zero_only
+    def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write the figures of the tested checkpoint."""
+        figures = self._figures(trainer, pl_module)
+        self._show(trainer, figures, "test")
+        if trainer.log_dir is not None:
+            folder = Path(trainer.log_dir) / "figures"
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, figure in figures.items():
+                figure.savefig(folder / f"{name}.png", dpi=120)
+
+    @staticmethod
+    def _show(trainer: pl.Trainer, figures: dict[str, Any], stage: str) -> None:
+        if isinstance(trainer.logger, TensorBoardLogger):
+            for name, figure in figures.items():
+                trainer.logger.experiment.add_figure(
+                    f"{stage}/{name}", figure, trainer.current_epoch, close=False
+                )
+
+    def _figures(self, trainer: pl.Trainer, pl_module: Any) -> dict[str, Any]:
+        datamodule = trainer.datamodule  # type: ignore[attr-defined]
+        threshold = float(pl_module.threshold)
+        figures = {"margins": self._margins(pl_module, datamodule, threshold)}
+        grid = stopping_grid(pl_module, datamodule, self.points)
+        if grid is not None:
+            at = int(np.argmin(np.abs(grid.times - self.time)))
+            figures["q_values"] = plotting.q_heat_maps(
+                grid.x,
+                grid.y,
+                grid.q[at],
+                truth=None if grid.truth is None else grid.truth[at],
+                threshold=threshold,
+                time=grid.times[at],
+                names=datamodule.feature_names,
+            )
+            figures["boundaries"] = plotting.boundaries(
+                grid.x,
+                grid.y,
+                grid.margin,
+                grid.times,
+                truth=grid.truth,
+                threshold=threshold,
+                names=datamodule.feature_names,
+            )
+        return figures
+
+    def _margins(self, pl_module: Any, datamodule: Any, threshold: float) -> Any:
+        batch = next(iter(datamodule.test_dataloader()))
+        with evaluating(pl_module):
+            margin = pl_module(
+                datamodule.transfer_batch_to_device(batch, pl_module.device, 0)
+            ).margin
+        margin = margin.cpu()
+        first = stopping_time(stops(margin, threshold), batch.step, batch.path, len(batch.stopped))
+        paths = []
+        for i in range(min(self.sample_paths, len(batch.stopped))):
+            rows = batch.path == i
+            paths.append(
+                plotting.PathMargins(
+                    time=batch.time[rows].numpy(),
+                    margin=margin[rows].numpy(),
+                    stopped=bool(batch.stopped[i]),
+                    policy_stop=int(first[i]) if first[i] < rows.sum() else None,
+                )
+            )
+        return plotting.margins_along_paths(paths, threshold)

@@ -1,0 +1,95 @@
+"""Q on the plane of two features at each time, beside the true region where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lit_ios.trajectories import BoolArray, FloatArray
+
+
+class Grid(NamedTuple):
+    """Q(s, ·) on a grid of T times, H × W points."""
+
+    x: FloatArray  # (W,)
+    y: FloatArray  # (H,)
+    times: FloatArray  # (T,) since the path began
+    q: FloatArray  # (T, H, W, 2)
+    truth: BoolArray | None  # (T, H, W) True inside the true stopping region
+
+    @property
+    def margin(self) -> FloatArray:
+        """Q(s,0) − Q(s,1); (T, H, W)."""
+        return np.asarray(self.q[..., 0] - self.q[..., 1])
+
+
+class Typical(NamedTuple):
+    """What a row looks like beside its state, on average at each time; (T,) each."""
+
+    time: FloatArray
+    step: FloatArray
+    previous_y: FloatArray  # zeros if the variant has no y
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """Switch to evaluation without gradients, and back."""
+    was_training = module.training
+    module.eval()
+    with torch.no_grad():
+        yield
+    module.train(was_training)
+
+
+def stopping_grid(module: Any, datamodule: Any, points: int) -> Grid | None:
+    """Evaluate Q wherever the training paths are; None unless the state is (x, y, time).
+
+    The y⁻ that DO-IQS needs is history, not part of the plane: its mean over the validation paths
+    at that time stands in for it.
+    """
+    if len(datamodule.feature_names) != 2 or datamodule.lags or not datamodule.include_time:
+        return None
+    states = datamodule.splits.train.states
+    low, high = states[:, :2].min(axis=0), states[:, :2].max(axis=0)
+    reach = 0.05 * (high - low)
+    x, y = (np.linspace(low[i] - reach[i], high[i] + reach[i], points) for i in range(2))
+    plane = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    with evaluating(module):
+        typical = _typical(module, datamodule)
+        q = np.stack([_q_at(module, plane, *row) for row in zip(*typical, strict=True)])
+    shape = (len(typical.time), points, points)
+    truth = None
+    if datamodule.region is not None:
+        now = np.repeat(typical.time, len(plane))
+        truth = datamodule.region.stops(np.tile(plane, (shape[0], 1)), now).reshape(shape)
+    return Grid(x, y, typical.time, q.reshape(*shape, 2), truth)
+
+
+def _typical(module: Any, datamodule: Any) -> Typical:
+    batch = next(iter(datamodule.val_dataloader()))
+    time, group = np.unique(batch.state[:, -1].numpy(), return_inverse=True)
+    count = np.bincount(group)
+    moved = datamodule.transfer_batch_to_device(batch, module.device, 0)
+    previous_y: Tensor | None = module(moved).previous_y
+    y = np.zeros(len(group)) if previous_y is None else previous_y.cpu().numpy()
+    steps = np.bincount(group, weights=batch.step.numpy()) / count
+    return Typical(time, steps, np.bincount(group, weights=y) / count)
+
+
+def _q_at(
+    module: Any, plane: FloatArray, time: float, step: float, previous_y: float
+) -> FloatArray:
+    """Q at all points at one time; (H·W, 2)."""
+    raw = np.concatenate([plane, np.full((len(plane), 1), time)], axis=1)
+    state = module.standardise(torch.from_numpy(raw).to(module.device))
+    steps = torch.full((len(raw),), round(step), device=state.device)
+    if "gain" in module.parts:
+        history = state.new_full((len(raw),), previous_y)
+        return np.asarray(module.evaluate_rows(state, steps, history).q.cpu().numpy())
+    rows = torch.arange(len(raw), device=state.device)
+    return np.asarray(module.evaluate(state, steps, rows).q.cpu().numpy())

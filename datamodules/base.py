@@ -1,0 +1,177 @@
+"""From paths to batches: split → states → standardise → oversample → loaders."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+
+from datamodules.loaders import BatchBy, PathLoader, Shard, TrainLoader
+from lit_ios.regions import StoppingRegion
+from lit_ios.sampling import (
+    SmoteKind,
+    Statistics,
+    build_states,
+    fit_statistics,
+    smote_stops,
+    standardise,
+)
+from lit_ios.trajectories import FloatArray, TrajectorySet
+
+Oversampling = Literal["none", "smote", "bootstrap"]
+
+
+class Splits(NamedTuple):
+    """Paths of features, dealt out by path."""
+
+    train: TrajectorySet
+    val: TrajectorySet
+    test: TrajectorySet
+
+
+class TrajectoryDataModule(pl.LightningDataModule):
+    """Serves training batches of standardised transitions and raw whole paths for evaluation.
+
+    A data set gives `name`, `feature_names` and `read_splits`; everything else is here.
+
+    Args:
+        oversampling: `smote` adds synthetic stop rows to the training split; `bootstrap` draws
+            the stop rows of each batch again (local bootstrap); validation and test data are
+            never resampled.
+        ratio: stop rows per continue row after oversampling.
+        neighbors: SMOTE's k, reduced where there are fewer stops.
+        smote_kind: `borderline` interpolates only from stops near continue rows.
+        batch_size: rows per training batch, before bootstrap.
+        batch_by: `rows` shuffles single rows; `paths` shuffles whole paths, as DO-IQS needs.
+        lags: how many earlier rows are part of the state.
+        include_time: make the time since the path began the last coordinate of the state.
+        validation_share: share of the training paths held out to choose the best epoch.
+        seed: decides data, splits, synthetic rows and batches.
+    """
+
+    def __init__(
+        self,
+        oversampling: Oversampling = "none",
+        ratio: float = 1.0,
+        neighbors: int = 12,
+        smote_kind: SmoteKind = "regular",
+        batch_size: int = 128,
+        batch_by: BatchBy = "rows",
+        lags: int = 0,
+        include_time: bool = True,
+        validation_share: float = 0.3,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if not 0 < validation_share < 1:
+            raise ValueError(f"validation_share must lie between 0 and 1, got {validation_share}")
+        self.oversampling, self.ratio = oversampling, ratio
+        self.neighbors, self.smote_kind = neighbors, smote_kind
+        self.batch_size, self.batch_by = batch_size, batch_by
+        self.lags, self.include_time = lags, include_time
+        self.validation_share, self.seed = validation_share, seed
+
+    # What a data set gives -----------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Name of the data set in run folders and tables."""
+        raise NotImplementedError
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the observed features, in their order; known before the data are read."""
+        raise NotImplementedError
+
+    @property
+    def region(self) -> StoppingRegion | None:
+        """The true stopping region, where the data are simulated and have one."""
+        return None
+
+    def read_splits(self) -> Splits:
+        """Read or simulate the paths and deal them out."""
+        raise NotImplementedError
+
+    # What the trainer gets ------------------------------------------------------------------------
+
+    def random(self, purpose: int) -> np.random.Generator:
+        """Return the generator for one purpose, independent of all others."""
+        return np.random.default_rng([self.seed, purpose])
+
+    @cached_property
+    def splits(self) -> Splits:
+        """Paths of raw states, made once."""
+        return Splits(
+            *(build_states(paths, self.lags, self.include_time) for paths in self.read_splits())
+        )
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """Mean and scale of the training rows."""
+        return fit_statistics(self.splits.train.states)
+
+    @cached_property
+    def training_paths(self) -> TrajectorySet:
+        """Training paths of standardised states."""
+        train = self.splits.train
+        return train.with_states(standardise(train.states, self.statistics))
+
+    @cached_property
+    def synthetic_stops(self) -> FloatArray | None:
+        """SMOTE's rows, made once from the training split."""
+        if self.oversampling != "smote":
+            return None
+        train = self.training_paths
+        return smote_stops(
+            train.states,
+            train.actions,
+            self.random(purpose=3),
+            neighbors=self.neighbors,
+            ratio=self.ratio,
+            kind=self.smote_kind,
+        )
+
+    def setup(self, stage: str) -> None:
+        """Read the data before the first loader asks for them."""
+        _ = self.splits
+
+    def train_dataloader(self) -> TrainLoader:
+        """Batches of transitions."""
+        return TrainLoader(
+            self.training_paths,
+            self.synthetic_stops,
+            batch_size=self.batch_size,
+            batch_by=self.batch_by,
+            bootstrap_ratio=self.ratio if self.oversampling == "bootstrap" else None,
+            seed=self.seed,
+            shard=self._shard,
+        )
+
+    def val_dataloader(self) -> PathLoader:
+        """Whole validation paths."""
+        return PathLoader(self.splits.val, shard=self._shard)
+
+    def test_dataloader(self) -> PathLoader:
+        """Whole test paths."""
+        return PathLoader(self.splits.test, shard=self._shard)
+
+    def predict_dataloader(self) -> PathLoader:
+        """Whole test paths."""
+        return self.test_dataloader()
+
+    def transfer_batch_to_device(
+        self, batch: Any, device: torch.device, dataloader_idx: int
+    ) -> Any:
+        """Leave a batch that is there already: searching it costs as much as a small step."""
+        if batch[0].device == device:
+            return batch
+        return super().transfer_batch_to_device(batch, device, dataloader_idx)
+
+    @property
+    def _shard(self) -> Shard:
+        if self.trainer is None:
+            return Shard()
+        return Shard(self.trainer.global_rank, self.trainer.world_size)

@@ -1,0 +1,148 @@
+"""DataModules of the simulated problems."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from datamodules.base import Splits, TrajectoryDataModule
+from datamodules.simulators import BoundaryExit, ChangePoint, GainStopping, Horizon, Simulator
+from lit_ios.regions import StoppingRegion
+from lit_ios.sampling import split_paths
+
+
+class SimulatedData(TrajectoryDataModule):
+    """Paths drawn from a simulator whose expert is known.
+
+    Args:
+        simulator: process and expert.
+        paths: training and validation paths together.
+        test_paths: test paths.
+        **kwargs: see TrajectoryDataModule.
+    """
+
+    def __init__(
+        self, simulator: Simulator, paths: int = 175, test_paths: int = 75, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if paths < 2 or test_paths < 1:
+            raise ValueError(
+                f"paths must be at least 2 and test_paths at least 1, got {paths} and {test_paths}"
+            )
+        self.simulator, self.paths, self.test_paths = simulator, paths, test_paths
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the simulated features."""
+        return list(self.simulator.feature_names)
+
+    @property
+    def region(self) -> StoppingRegion | None:
+        """The true stopping region, if there is one."""
+        return self.simulator.region
+
+    def read_splits(self) -> Splits:
+        """Simulate, then split by path."""
+        known = self.simulator.simulate(self.paths, self.random(purpose=0))
+        test = self.simulator.simulate(self.test_paths, self.random(purpose=1))
+        shares = (1 - self.validation_share, self.validation_share)
+        train, val = split_paths(known, shares, self.random(purpose=2))
+        return Splits(train, val, test)
+
+
+class GainStoppingData(SimulatedData):
+    """Brownian motion stopped by an expert who maximises gains: bmG and bmgG.
+
+    Args:
+        problem: bmG has the stopping gain ‖s‖² alone, bmgG a continuation gain as well.
+        expert: exact backward induction, Longstaff–Schwartz, or path by path in hindsight.
+        gamma_expert: the expert's discount; null means 0.85 for bmG and 0.99 for bmgG.
+        steps: time steps to the horizon.
+        dt: length of a time step.
+        dim: dimension of the motion; other than 2 needs `expert: lsm` or `hindsight`.
+        horizon: whether a path that gets there stops or is censored.
+        **kwargs: see SimulatedData.
+    """
+
+    def __init__(
+        self,
+        *,
+        problem: Literal["bmG", "bmgG"] = "bmG",
+        expert: Literal["backward_induction", "lsm", "hindsight"] = "backward_induction",
+        gamma_expert: float | None = None,
+        steps: int = 50,
+        dt: float = 1 / 50,
+        dim: int = 2,
+        horizon: Horizon = "stop",
+        paths: int = 175,
+        test_paths: int = 75,
+        **kwargs: Any,
+    ) -> None:
+        simulator = GainStopping(problem, expert, gamma_expert, steps, dt, dim, horizon)
+        super().__init__(simulator, paths, test_paths, **kwargs)
+        self.problem = problem
+
+    @property
+    def name(self) -> str:
+        """BmG or bmgG."""
+        return self.problem
+
+
+class BoundaryExitData(SimulatedData):
+    """Brownian motion stopped on leaving a growing region: radial and star.
+
+    Args:
+        problem: a ball, or a five-pointed star.
+        dim: dimension of the motion; the star needs 2.
+        steps: index of the last point.
+        dt: length of a time step.
+        horizon: whether a path that gets there stops or is censored.
+        **kwargs: see SimulatedData.
+    """
+
+    def __init__(
+        self,
+        *,
+        problem: Literal["radial", "star"] = "radial",
+        dim: int = 2,
+        steps: int = 49,
+        dt: float = 1 / 50,
+        horizon: Horizon = "stop",
+        paths: int = 175,
+        test_paths: int = 75,
+        **kwargs: Any,
+    ) -> None:
+        simulator = BoundaryExit(problem, dim, steps, dt, horizon)
+        super().__init__(simulator, paths, test_paths, **kwargs)
+        self.problem = problem
+
+    @property
+    def name(self) -> str:
+        """Radial or star."""
+        return self.problem
+
+
+class ChangePointData(SimulatedData):
+    """A series whose law changes once; the expert stops at the second point after: CP1–CP3.
+
+    Args:
+        problem: the mean changes (CP1), the autoregression (CP2), or the variance (CP3).
+        points: length of the series before its beginning is cut off.
+        **kwargs: see SimulatedData.
+    """
+
+    def __init__(
+        self,
+        *,
+        problem: Literal["CP1", "CP2", "CP3"] = "CP1",
+        points: int = 51,
+        paths: int = 175,
+        test_paths: int = 75,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(ChangePoint(problem, points), paths, test_paths, **kwargs)
+        self.problem = problem
+
+    @property
+    def name(self) -> str:
+        """CP1, CP2 or CP3."""
+        return self.problem

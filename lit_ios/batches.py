@@ -1,0 +1,40 @@
+"""What the loaders yield and the modules take."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class PathRows(NamedTuple):
+    """All rows of whole paths, one path below the other, standardised; M rows, P paths."""
+
+    state: Tensor  # (M, D) float32
+    step: Tensor  # (M,) t = 0, 1, … within the path
+    first_row: Tensor  # (M,) index of the first row of the row's path
+
+
+class TrainBatch(NamedTuple):
+    """B transitions, standardised; with the whole paths they come from if batched by path."""
+
+    state: Tensor  # (B, D) float32
+    action: Tensor  # (B,) float32: 0 stop, 1 continue
+    next_state: Tensor  # (B, D) float32; zeros where the successor is the cemetery
+    step: Tensor  # (B,) t of the row in its path
+    synthetic: Tensor  # (B,) float32: 1 for rows made by SMOTE
+    paths: PathRows | None = None
+    at: Tensor | None = None  # (B,) each transition's row in `paths`
+
+
+class PathBatch(NamedTuple):
+    """Whole paths as a deployed policy meets them: raw states; M rows, P paths."""
+
+    state: Tensor  # (M, D) raw
+    time: Tensor  # (M,) in the data's unit
+    step: Tensor  # (M,) t = 0, 1, … within the path
+    first_row: Tensor  # (M,) index of the first row of the row's path
+    path: Tensor  # (M,) 0 … P − 1
+    last_row: Tensor  # (P,) index of each path's last row
+    stopped: Tensor  # (P,) bool: the expert stopped at the last row
+    number: Tensor  # (P,) position of the path in its set

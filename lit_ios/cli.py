@@ -1,0 +1,109 @@
+"""The command line: LightningCLI with this project's links, run folders and final test."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from pytorch_lightning import Trainer
+from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
+from pytorch_lightning.loggers import TensorBoardLogger
+
+from lit_ios.modules import StoppingModule
+
+SUBCOMMANDS = ("fit", "validate", "test", "predict")
+
+
+class StoppingCLI(LightningCLI):
+    """Links data to model, puts runs into runs/<data>/<variant>/version_N, tests after fitting."""
+
+    @classmethod
+    def run(cls, args: list[str], default_config: Path) -> StoppingCLI:
+        """Parse and carry out a command line, starting from the settings in `default_config`."""
+        _be_quiet()
+        defaults = {"default_config_files": [str(default_config)]}
+        return cls(
+            model_class=StoppingModule,
+            subclass_mode_model=True,
+            args=with_run_config(args),
+            seed_everything_default=0,
+            auto_configure_optimizers=False,
+            parser_kwargs=dict.fromkeys(SUBCOMMANDS, defaults),
+            save_config_kwargs={"overwrite": True},
+        )
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add our options, and link what the model must know of the data."""
+        parser.add_argument("--runs_dir", default="runs", help="Folder of the run folders.")
+        parser.add_argument(
+            "--threads",
+            type=int,
+            default=1,
+            help="CPU threads of PyTorch; one is fastest for small networks.",
+        )
+        parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
+        for name in ("feature_names", "lags", "include_time"):
+            parser.link_arguments(f"data.{name}", f"model.init_args.{name}", apply_on="instantiate")
+
+    def before_instantiate_classes(self) -> None:
+        """Set the number of threads before anything is computed."""
+        torch.set_num_threads(self._get(self.config, "threads"))
+
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        """Choose run folder and strategy where the user has not."""
+        config = self._get(self.config_init, "trainer")
+        if config.get("logger") in (None, True):
+            config["logger"] = TensorBoardLogger(
+                save_dir=self._get(self.config, "runs_dir"),
+                name=f"{self.datamodule.name}/{self.variant}",
+                default_hp_metric=False,
+            )
+        if config.get("strategy") == "auto" and str(config.get("devices")) not in ("1", "auto"):
+            alternating = self.model.updates == "alternating"  # several backward passes in a step
+            config["strategy"] = "ddp_find_unused_parameters_true" if alternating else "ddp"
+        return super().instantiate_trainer(**kwargs)
+
+    @property
+    def variant(self) -> str:
+        """Name of the variant, from the model's class, the oversampling and the schedules."""
+        callbacks = self._get(self.config_init, "trainer.callbacks") or []
+        confidence = any(getattr(c, "buffer", "") == "confidence" for c in callbacks)
+        suffix = {"none": "", "smote": "_cs_smote" if confidence else "_smote", "bootstrap": "_lb"}
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=DO)(?=IQS)", "_", type(self.model).__name__)
+        return words.lower() + suffix[self.datamodule.oversampling]
+
+    def after_fit(self) -> None:
+        """Test the best checkpoint."""
+        best = getattr(self.trainer.checkpoint_callback, "best_model_path", "")
+        if best:  # not with fast_dev_run, or when checkpoints are switched off
+            self.trainer.test(self.model, self.datamodule, ckpt_path=best, verbose=False)
+
+
+def _be_quiet() -> None:
+    """Silence what tells a user nothing: Lightning's device report and its own deprecations."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message="LightningCLI's args parameter")
+    warnings.filterwarnings("ignore", message=".*LeafSpec")
+
+
+def with_run_config(args: list[str]) -> list[str]:
+    """Put the settings of the run a checkpoint belongs to before the other options."""
+    words = [part for word in args for part in _split_option(word)]
+    if "--ckpt_path" not in words[:-1]:
+        return args
+    checkpoint = Path(words[words.index("--ckpt_path") + 1])
+    config = checkpoint.parent.parent / "config.yaml"
+    if not checkpoint.is_file():
+        raise SystemExit(f"--ckpt_path: there is no file {checkpoint}")
+    if not config.is_file():
+        return args
+    return [args[0], "--config", str(config), *args[1:]]
+
+
+def _split_option(word: str) -> list[str]:
+    return word.split("=", 1) if word.startswith("--") else [word]

@@ -1,0 +1,268 @@
+"""Metrics M1–M6 as torchmetrics: states add across batches and processes.
+
+M1–M5 take the margin of every row of whole paths and the paths themselves; M6 takes decisions on
+a grid and the truth there. A class that is absent gives NaN and one warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric, MetricCollection
+from torchmetrics.utilities import dim_zero_cat
+
+from lit_ios.batches import PathBatch
+from lit_ios.functional import stopping_time, stops
+from lit_ios.functional.frontier import Frontier, frontier, frontier_area, records
+
+
+class MissingClassWarning(UserWarning):
+    """A metric has no row or path of a class it needs."""
+
+
+class Outcome(NamedTuple):
+    """What the policy's first stop did on each path; (P,) each."""
+
+    stop_step: Tensor  # τ̂ (E9), NEVER if none
+    caught: Tensor  # bool: τ̂ ≤ τ; of use on stopped paths
+    time_left: Tensor  # τ − τ̂ in the data's unit; of use on caught paths
+
+
+def outcome(margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> Outcome:
+    """Follow each path to its first margin at or above the threshold."""
+    stop = stops(margin, threshold)
+    stop_step = stopping_time(stop, paths.step, paths.path, len(paths.stopped))
+    first_row = paths.first_row[paths.last_row]
+    caught = stop_step <= paths.step[paths.last_row]
+    stop_row = torch.where(caught, first_row + stop_step, paths.last_row)
+    return Outcome(stop_step, caught, paths.time[paths.last_row] - paths.time[stop_row])
+
+
+class _CountingMetric(Metric):
+    """Counts events; ratios of counts are its results."""
+
+    full_state_update = False
+    needs: str
+
+    def _count(self, *names: str) -> None:
+        for name in names:
+            self.add_state(name, torch.tensor(0), dist_reduce_fx="sum")
+
+    def _share(self, count: Tensor, of: Tensor, what: str) -> Tensor:
+        """Return count / of, or NaN with a warning if there is nothing to count."""
+        if of == 0 and not getattr(self, "_warned", False):
+            self._warned = True
+            warnings.warn(
+                f"{type(self).__name__} is NaN: there are no {what}",
+                MissingClassWarning,
+                stacklevel=3,
+            )
+        return count / of  # 0/0 is NaN
+
+
+class BalancedAccuracy(_CountingMetric):
+    """M1: ½(TPR + TNR), a row being predicted *stop* iff t ≥ τ̂."""
+
+    higher_is_better = True
+    caught: Tensor
+    events: Tensor
+    continued: Tensor
+    continue_rows: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._count("caught", "events", "continued", "continue_rows")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Count expert stops reached in time and continue rows passed."""
+        result = outcome(margin, paths, threshold)
+        self.caught += (result.caught & paths.stopped).sum()
+        self.events += paths.stopped.sum()
+        steps = paths.step[paths.last_row]  # = number of continue rows of a stopped path
+        rows = torch.where(paths.stopped, steps, steps + 1)
+        self.continued += torch.minimum(result.stop_step, rows).sum()
+        self.continue_rows += rows.sum()
+
+    def compute(self) -> Tensor:
+        """Return the balanced accuracy."""
+        tpr = self._share(self.caught, self.events, "stopped paths")
+        tnr = self._share(self.continued, self.continue_rows, "continue rows")
+        return (tpr + tnr) / 2
+
+
+class RegionBalancedAccuracy(_CountingMetric):
+    """M2: ½(TPR + TNR), every row judged by itself (E8)."""
+
+    higher_is_better = True
+    true_stop: Tensor
+    stop_rows: Tensor
+    true_continue: Tensor
+    continue_rows: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._count("true_stop", "stop_rows", "true_continue", "continue_rows")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Count rows on which the policy does what the expert did."""
+        stop = stops(margin, threshold)
+        expert_stop = torch.zeros_like(stop)
+        expert_stop[paths.last_row] = paths.stopped
+        self.true_stop += (stop & expert_stop).sum()
+        self.stop_rows += expert_stop.sum()
+        self.true_continue += (~stop & ~expert_stop).sum()
+        self.continue_rows += (~expert_stop).sum()
+
+    def compute(self) -> Tensor:
+        """Return the balanced accuracy over rows."""
+        tpr = self._share(self.true_stop, self.stop_rows, "stop rows")
+        tnr = self._share(self.true_continue, self.continue_rows, "continue rows")
+        return (tpr + tnr) / 2
+
+
+class EventMissRate(_CountingMetric):
+    """M3: share of stopped paths with τ̂ > τ."""
+
+    higher_is_better = False
+    missed: Tensor
+    events: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._count("missed", "events")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Count missed events."""
+        caught = outcome(margin, paths, threshold).caught
+        self.missed += (~caught & paths.stopped).sum()
+        self.events += paths.stopped.sum()
+
+    def compute(self) -> Tensor:
+        """Return the rate."""
+        return self._share(self.missed, self.events, "stopped paths")
+
+
+class TimeToEvent(_CountingMetric):
+    """M4: τ − τ̂ over caught paths, in the data's time unit.
+
+    Args:
+        quantile: 0.5 gives the median, 0.25 and 0.75 the quartiles; None the mean.
+        **kwargs: see torchmetrics.Metric.
+    """
+
+    higher_is_better = False
+    time_left: list[Tensor]
+
+    def __init__(self, quantile: float | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.quantile = quantile
+        self.add_state("time_left", [], dist_reduce_fx="cat")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Keep the time left on each caught path."""
+        result = outcome(margin, paths, threshold)
+        self.time_left.append(result.time_left[result.caught & paths.stopped].double())
+
+    def compute(self) -> Tensor:
+        """Return mean or quantile; NaN if nothing was caught."""
+        times = dim_zero_cat(self.time_left)
+        if len(times) == 0:
+            return torch.tensor(torch.nan)
+        result = times.mean() if self.quantile is None else times.quantile(self.quantile)
+        return result.float()
+
+
+class EventFrontier(Metric):
+    """M5: event-miss rate against mean time to event as the threshold b takes every value."""
+
+    full_state_update = False
+    values: list[Tensor]
+    caught: list[Tensor]
+    time_left: list[Tensor]
+    events: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for name in ("values", "caught", "time_left"):
+            self.add_state(name, [], dist_reduce_fx="cat")
+        self.add_state("events", torch.tensor(0), dist_reduce_fx="sum")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Keep the margins at which some path's first stop changes."""
+        found = records(margin, paths)
+        self.values.append(found.value)
+        self.caught.append(found.caught)
+        self.time_left.append(found.time_left)
+        self.events += paths.stopped.sum()
+
+    def curve(self) -> Frontier:
+        """Return the whole frontier."""
+        value, caught, time_left = map(dim_zero_cat, (self.values, self.caught, self.time_left))
+        return frontier(value, caught, time_left, self.events)
+
+    def compute(self) -> Tensor:
+        """Return the area under the frontier: the mean time to event, averaged over all EMR."""
+        return frontier_area(self.curve())
+
+
+class _GridMetric(_CountingMetric):
+    """Counts of a 2 × 2 table on grid points."""
+
+    higher_is_better = True
+    both: Tensor
+    only_predicted: Tensor
+    only_true: Tensor
+    neither: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._count("both", "only_predicted", "only_true", "neither")
+
+    def update(self, predicted: Tensor, truth: Tensor) -> None:
+        """Count grid points; (N,) bool each, True inside the stopping region."""
+        self.both += (predicted & truth).sum()
+        self.only_predicted += (predicted & ~truth).sum()
+        self.only_true += (~predicted & truth).sum()
+        self.neither += (~predicted & ~truth).sum()
+
+
+class GridBalancedAccuracy(_GridMetric):
+    """M6: balanced accuracy of the recovered region against the true one."""
+
+    def compute(self) -> Tensor:
+        """Return the balanced accuracy over grid points."""
+        tpr = self._share(self.both, self.both + self.only_true, "points in the true region")
+        outside = self.neither + self.only_predicted
+        tnr = self._share(self.neither, outside, "points outside the true region")
+        return (tpr + tnr) / 2
+
+
+class GridIoU(_GridMetric):
+    """M6: intersection over union of the recovered and the true region."""
+
+    def compute(self) -> Tensor:
+        """Return |both| / |either|."""
+        union = self.both + self.only_predicted + self.only_true
+        return self._share(self.both, union, "points in either region")
+
+
+def path_metrics(prefix: str, frontier: bool = False) -> MetricCollection:
+    """Return M1–M4, and with `frontier` M5, under the names they are logged by."""
+    metrics: dict[str, Metric] = {
+        "balanced_accuracy": BalancedAccuracy(),
+        "region_balanced_accuracy": RegionBalancedAccuracy(),
+        "event_miss_rate": EventMissRate(),
+        "time_to_event_mean": TimeToEvent(),
+        "time_to_event_median": TimeToEvent(0.5),
+        "time_to_event_q25": TimeToEvent(0.25),
+        "time_to_event_q75": TimeToEvent(0.75),
+    }
+    times = [name for name in metrics if name.startswith("time_to_event")]
+    groups = [[name] for name in metrics if name not in times] + [times]
+    if frontier:
+        metrics["frontier_area"] = EventFrontier()
+        groups.append(["frontier_area"])
+    return MetricCollection(metrics, prefix=prefix, compute_groups=groups)  # type: ignore[arg-type]

@@ -1,0 +1,268 @@
+"""The base of all variants: one training step, one evaluation, one set of hyper-parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from lit_ios.batches import PathBatch, TrainBatch
+from lit_ios.functional import margin, stop_probability, stops
+from lit_ios.metrics import path_metrics
+from lit_ios.modules.views import View
+from lit_ios.networks import Activation, Normalisation, StoppingNetwork
+from lit_ios.sampling.states import state_names
+
+Part = Literal["dynamics", "q", "gain"]
+Updates = Literal["joint", "alternating"]
+
+
+class PathOutput(NamedTuple):
+    """What the model says of every row of whole paths; g and y where the variant has them."""
+
+    q: Tensor  # (M, 2)
+    margin: Tensor  # (M,)
+    gain: Tensor | None = None  # (M,) g(s), E10
+    previous_y: Tensor | None = None  # (M,) y⁻, E6
+
+
+class TermMeans:
+    """Adds up loss terms on their device, to be logged once an epoch."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.sums: Tensor | None = None
+        self.steps = 0
+
+    def add(self, records: dict[Part, Any]) -> None:
+        """Count the terms of one step."""
+        values = torch.stack([term.detach() for terms in records.values() for term in terms])
+        if self.sums is None:
+            self.names = [
+                f"train/{part}/{term}"
+                for part, record in records.items()
+                for term in record._fields
+            ]
+            self.sums = torch.zeros_like(values)
+        self.sums += values
+        self.steps += 1
+
+    def means(self) -> dict[str, Tensor]:
+        """Return the means since the last call, by the name they are logged under."""
+        if self.sums is None:
+            return {}
+        means = dict(zip(self.names, (self.sums / self.steps).unbind(), strict=True))
+        self.sums, self.steps = None, 0
+        return means
+
+
+class StoppingModule(pl.LightningModule):
+    """Learns Q(s, stop) and Q(s, continue) from stopped paths.
+
+    A variant declares its `parts` and gives one loss for each, `<part>_loss`; training, evaluation
+    and checkpoints are here and nowhere else.
+
+    Args:
+        feature_names: names of the observed features, in their order.
+        lags: how many earlier rows are part of the state.
+        include_time: whether the time since the path began is part of the state.
+        hidden: layer sizes of the trunk, and of the gain network.
+        activation: activation between layers.
+        normalisation: normalisation before each activation.
+        gamma: discount factor γ.
+        epsilon: temperature ε of the soft policy at the first epoch.
+        learning_rate: Adam's learning rate, the same for every part.
+        learning_rate_decay: factor on the learning rates after each epoch.
+        gradient_clip: largest norm of each part's gradient; null for no limit.
+        updates: `joint` back-propagates all parts' losses at once; `alternating` builds each
+            part's loss after the part before it has stepped (dynamics, Q, gain).
+    """
+
+    parts: ClassVar[tuple[Part, ...]] = ("q",)
+
+    def __init__(
+        self,
+        feature_names: list[str],
+        lags: int = 0,
+        include_time: bool = True,
+        hidden: list[int] = [64, 64],  # noqa: B006 (jsonargparse shows it; never mutated)
+        activation: Activation = "silu",
+        normalisation: Normalisation = "none",
+        gamma: float = 0.99,
+        epsilon: float = 0.1,
+        learning_rate: float = 0.01,
+        learning_rate_decay: float = 0.9999,
+        gradient_clip: float | None = None,
+        updates: Updates = "joint",
+    ) -> None:
+        super().__init__()
+        if not 0 < gamma <= 1:
+            raise ValueError(f"gamma must lie in (0, 1], got {gamma}")
+        if epsilon <= 0:
+            raise ValueError(f"epsilon must be positive, got {epsilon}")
+        self.save_hyperparameters()
+        self.automatic_optimization = False
+        self.gamma, self.updates = gamma, updates
+        self.learning_rate, self.learning_rate_decay = learning_rate, learning_rate_decay
+        self.gradient_clip = gradient_clip
+        self.state_names = state_names(tuple(feature_names), lags, include_time)
+        self.state_dim = len(self.state_names)
+        self.network = self.build_network(hidden, activation, normalisation)
+        self._register_policy_buffers(epsilon)
+        self.val_metrics = path_metrics("val/")
+        self.test_metrics = path_metrics("test/", frontier=True)
+        self._terms = TermMeans()
+
+    epsilon: Tensor
+    confidence: Tensor
+    threshold: Tensor
+    state_mean: Tensor
+    state_scale: Tensor
+
+    def _register_policy_buffers(self, epsilon: float) -> None:
+        """What a checkpoint must carry beside the weights to be the whole policy."""
+        self.register_buffer("epsilon", torch.tensor(epsilon))
+        self.register_buffer("confidence", torch.tensor(1.0))
+        self.register_buffer("threshold", torch.tensor(0.0))
+        self.register_buffer("state_mean", torch.zeros(self.state_dim, dtype=torch.float64))
+        self.register_buffer("state_scale", torch.ones(self.state_dim, dtype=torch.float64))
+
+    # What a variant may override -------------------------------------------------------------
+
+    @property
+    def input_dim(self) -> int:
+        """Number of coordinates Q takes."""
+        return self.state_dim
+
+    def build_network(
+        self, hidden: list[int], activation: Activation, normalisation: Normalisation
+    ) -> StoppingNetwork:
+        """Make the network that gives Q."""
+        return StoppingNetwork(self.input_dim, hidden, activation, normalisation)
+
+    def view(self, batch: TrainBatch) -> View:
+        """Look at a batch under the current weights."""
+        return View(self, batch)
+
+    def q_loss(self, view: Any) -> NamedTuple:
+        """Return the loss of Q and its terms."""
+        raise NotImplementedError
+
+    def part_parameters(self, part: Part) -> Iterable[nn.Parameter]:
+        """Return what the optimizer of `part` steps."""
+        yield from self.network.trunk.parameters()
+        yield from self.network.q_head.parameters()
+
+    def evaluate(self, state: Tensor, step: Tensor, first_row: Tensor) -> PathOutput:
+        """Judge all rows of whole paths, given in standardised states."""
+        q = self.network(state)
+        return PathOutput(q, margin(q))
+
+    # Training ----------------------------------------------------------------------------------
+
+    def setup(self, stage: str) -> None:
+        """Take over the training statistics: they are part of the policy."""
+        datamodule = getattr(self.trainer, "datamodule", None)
+        if stage == "fit" and datamodule is not None:
+            mean, scale = datamodule.statistics
+            self.state_mean.copy_(torch.as_tensor(mean))
+            self.state_scale.copy_(torch.as_tensor(scale))
+
+    def configure_optimizers(self) -> Any:
+        """One Adam and one exponential schedule per part."""
+        configured = []
+        for part in self.parts:
+            optimizer = torch.optim.Adam(
+                list(self.part_parameters(part)), lr=self.learning_rate, fused=True
+            )
+            schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.learning_rate_decay)
+            configured.append({"optimizer": optimizer, "lr_scheduler": schedule})
+        return configured
+
+    def training_step(self, batch: TrainBatch, batch_idx: int) -> None:
+        """Update every part once; the only training step there is."""
+        optimizers = self._as_list(self.optimizers())
+        records = []
+        if self.updates == "joint":
+            view = self.view(batch)
+            records = [self._loss(part, view) for part in self.parts]
+            total = records[0][0]
+            for record in records[1:]:
+                total = total + record[0]
+            self._update(total, optimizers)
+        else:
+            for part, optimizer in zip(self.parts, optimizers, strict=True):
+                record = self._loss(part, self.view(batch))
+                self._update(record[0], [optimizer])
+                records.append(record)
+        self._terms.add(dict(zip(self.parts, records, strict=True)))
+
+    def _loss(self, part: Part, view: View) -> Any:
+        return getattr(self, f"{part}_loss")(view)
+
+    def _update(self, loss: Tensor, optimizers: list[Any]) -> None:
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        self.manual_backward(loss)
+        for optimizer in optimizers:
+            if self.gradient_clip is not None:
+                self.clip_gradients(optimizer, self.gradient_clip, "norm")
+            optimizer.step()
+
+    def on_train_epoch_end(self) -> None:
+        """Log the epoch's mean losses and learning rates, then let the rates decay."""
+        self.log_dict(self._terms.means(), sync_dist=True)
+        for part, schedule in zip(self.parts, self._as_list(self.lr_schedulers()), strict=True):
+            self.log(f"schedule/learning_rate_{part}", schedule.get_last_lr()[0])
+            schedule.step()
+
+    @staticmethod
+    def _as_list(value: Any) -> list[Any]:
+        """Undo Lightning's unpacking of a list of one."""
+        return value if isinstance(value, list) else [value]
+
+    # Evaluation --------------------------------------------------------------------------------
+
+    def standardise(self, state: Tensor) -> Tensor:
+        """Bring raw states to the scale of training; (M, D) → float32."""
+        return ((state - self.state_mean) / self.state_scale).to(self.epsilon.dtype)
+
+    def forward(self, batch: PathBatch) -> PathOutput:
+        """Judge all rows of whole paths given in raw units, as a deployed policy does."""
+        return self.evaluate(self.standardise(batch.state), batch.step, batch.first_row)
+
+    def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
+        """Count this batch's paths."""
+        self.val_metrics.update(self(batch).margin, batch, self.threshold)
+
+    def test_step(self, batch: PathBatch, batch_idx: int) -> None:
+        """Count this batch's paths."""
+        self.test_metrics.update(self(batch).margin, batch, self.threshold)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log M1–M4."""
+        self.log_dict(self.val_metrics.compute())
+        self.val_metrics.reset()
+
+    def on_test_epoch_end(self) -> None:
+        """Log M1–M5."""
+        self.log_dict(self.test_metrics.compute())
+        self.test_metrics.reset()
+
+    def predict_step(self, batch: PathBatch, batch_idx: int) -> dict[str, Tensor]:
+        """Return one column per quantity, one row per row of the batch's paths."""
+        output = self(batch)
+        columns = {
+            "path": batch.number[batch.path],
+            "time": batch.time,
+            "margin": output.margin,
+            "stop_probability": stop_probability(output.margin, self.epsilon),
+            "stop": stops(output.margin, self.threshold).int(),
+            "stop_gain": output.q[:, 0],
+        }
+        if output.gain is not None:
+            columns["continuation_gain"] = output.gain
+        return columns

@@ -1,0 +1,28 @@
+"""Classifier and Classifier-SMOTE: the baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lit_ios.functional import ClassifierLoss, cross_entropy_loss
+from lit_ios.modules.base import StoppingModule
+from lit_ios.modules.views import View
+
+
+class Classifier(StoppingModule):
+    """Predicts the expert's action from the state by cross-entropy; no Bellman equation.
+
+    Q(s, ·) are the logits; `epsilon` is their temperature.
+
+    Args:
+        epsilon: temperature of the soft policy at the first epoch.
+        **kwargs: see StoppingModule.
+    """
+
+    def __init__(self, *, epsilon: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(epsilon=epsilon, **kwargs)
+
+    def q_loss(self, view: View) -> ClassifierLoss:
+        """Return the cross-entropy of the policy."""
+        q = self.network(view.state)
+        return cross_entropy_loss(q, view.batch.action, view.weight, self.epsilon)

@@ -1,0 +1,48 @@
+"""IQS, IQS-SMOTE and IQS-CS-SMOTE: inverse soft-Q learning for stopping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lit_ios.functional import Divergence, IQLoss, ValueTerm, iq_loss
+from lit_ios.modules.base import StoppingModule
+from lit_ios.modules.views import View
+
+
+class IQS(StoppingModule):
+    """Recovers Q by the IQ objective E3 on observed transitions.
+
+    Args:
+        divergence: φ of the objective.
+        alpha: weight of the χ² term r²/(4α); null means 0.5 for chi2 and no term for the others.
+        value_term: form of the value term, E3′.
+        **kwargs: see StoppingModule.
+    """
+
+    def __init__(
+        self,
+        *,
+        divergence: Divergence = "chi2",
+        alpha: float | None = None,
+        value_term: ValueTerm = "expert",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.divergence, self.alpha, self.value_term = divergence, alpha, value_term
+
+    def q_loss(self, view: View) -> IQLoss:
+        """Return the IQ objective with V at the view's successors."""
+        batch = view.batch
+        return iq_loss(
+            view.q,
+            view.next_value,
+            batch.action,
+            batch.step,
+            batch.synthetic,
+            view.weight,
+            epsilon=self.epsilon,
+            gamma=self.gamma,
+            divergence=self.divergence,
+            alpha=self.alpha,
+            value_term=self.value_term,
+        )

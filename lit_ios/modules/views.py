@@ -1,0 +1,121 @@
+"""One batch under the current weights: quantities computed once, when first asked for.
+
+`joint` updates share one view between the parts; `alternating` updates make a new one after each
+optimizer step.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from lit_ios.batches import TrainBatch
+from lit_ios.functional import confidence_weight, cumulative_gain, soft_value
+
+if TYPE_CHECKING:
+    from lit_ios.modules.base import StoppingModule
+    from lit_ios.modules.do_iqs import DOIQS
+
+
+class View:
+    """Observed transitions: states and successors as they are in the data."""
+
+    def __init__(self, module: StoppingModule, batch: TrainBatch) -> None:
+        self.module, self.batch = module, batch
+
+    @cached_property
+    def weight(self) -> Tensor:
+        """E4; (B,)."""
+        return confidence_weight(self.batch.synthetic, self.module.confidence)
+
+    @cached_property
+    def state(self) -> Tensor:
+        """What Q takes; (B, D)."""
+        return self.batch.state
+
+    @cached_property
+    def next_state(self) -> Tensor:
+        """What was observed next; (B, D)."""
+        return self.batch.next_state
+
+    @cached_property
+    def q(self) -> Tensor:
+        """Q(s, ·); (B, 2)."""
+        return self._q_now_and_next[: len(self.state)]
+
+    @cached_property
+    def next_value(self) -> Tensor:
+        """V(s'); (B,)."""
+        return soft_value(self._q_now_and_next[len(self.state) :], self.module.epsilon)
+
+    @cached_property
+    def _q_now_and_next(self) -> Tensor:
+        """One pass for both; (2B, 2)."""
+        return self.module.network(torch.cat([self.state, self.next_state]))  # type: ignore[no-any-return]
+
+
+class PredictedView(View):
+    """Transitions of the learnt world: V is taken at the predicted successor (E5)."""
+
+    @cached_property
+    def features(self) -> Tensor:
+        """Output of the trunk; (B, H)."""
+        return self.module.network.trunk(self.state)  # type: ignore[no-any-return]
+
+    @cached_property
+    def q(self) -> Tensor:
+        """Q(s, ·); (B, 2)."""
+        return self.module.network.q_head(self.features)  # type: ignore[no-any-return]
+
+    @cached_property
+    def successor(self) -> tuple[Tensor, Tensor | None]:
+        """Predicted successor ŝ' and, if modelled, its log-variance; (B, D)."""
+        return self.module.network.successor(self.state, self.features)
+
+    @cached_property
+    def next_value(self) -> Tensor:
+        """V(ŝ') with ŝ' held constant; (B,)."""
+        return soft_value(self.module.network(self.successor[0].detach()), self.module.epsilon)
+
+
+class AugmentedView(PredictedView):
+    """States augmented by the cumulative gain: s̃ = (s, y) (E6)."""
+
+    module: DOIQS
+
+    @cached_property
+    def y(self) -> Tensor:
+        """Y of all rows of the batch's paths, followed by one zero; (M + 1,)."""
+        paths = self.batch.paths
+        if paths is None or self.batch.at is None:
+            raise ValueError(
+                "DO-IQS needs whole paths to add up gains: set data.init_args.batch_by to paths"
+            )
+        with torch.no_grad():
+            gain = self.module.gain_network(paths.state)
+            y = cumulative_gain(gain, paths.step, paths.first_row, self.module.gamma)
+            return torch.cat([y, y.new_zeros(1)])
+
+    @cached_property
+    def at(self) -> Tensor:
+        """Row of each transition in `y`; (B,)."""
+        assert self.batch.at is not None
+        return self.batch.at
+
+    @cached_property
+    def state(self) -> Tensor:
+        """Augmented state (s, y); (B, D + 1)."""
+        return torch.cat([self.batch.state, self.y[self.at, None]], dim=1)
+
+    @cached_property
+    def next_state(self) -> Tensor:
+        """Augmented successor (s', y'); (B, D + 1)."""
+        return torch.cat([self.batch.next_state, self.y[self.at + 1, None]], dim=1)
+
+    @cached_property
+    def previous_y(self) -> Tensor:
+        """y⁻, zero at a path's first row; (B,)."""
+        return torch.where(self.batch.step > 0, self.y[self.at - 1], 0.0)

@@ -1,0 +1,147 @@
+"""Arrays in, matplotlib figures out. Colours are legible in print and by colour-blind readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from lit_ios.trajectories import BoolArray, FloatArray
+
+EXPERT, POLICY = "#0072B2", "#D55E00"  # Okabe and Ito's blue and vermilion
+
+
+class PathMargins(NamedTuple):
+    """The margin along one path."""
+
+    time: FloatArray  # (T,)
+    margin: FloatArray  # (T,)
+    stopped: bool  # the expert stopped at the last row
+    policy_stop: int | None  # row of the policy's first stop
+
+
+def q_heat_maps(
+    x: FloatArray,
+    y: FloatArray,
+    q: FloatArray,
+    *,
+    truth: BoolArray | None = None,
+    threshold: float = 0.0,
+    time: float | None = None,
+    names: Sequence[str] = ("x0", "x1"),
+) -> Figure:
+    """Draw Q(s,0), Q(s,1) and their difference, each scaled around 0.
+
+    Args:
+        x: (W,) grid.
+        y: (H,) grid.
+        q: (H, W, 2).
+        truth: (H, W) True inside the true stopping region; drawn as a dashed line.
+        threshold: margin at which the policy stops; drawn as a solid line.
+        time: shown in the title.
+        names: of the two features.
+    """
+    figure = Figure(figsize=(12, 4), layout="constrained")
+    margin = q[..., 0] - q[..., 1]
+    when = "" if time is None else f" at t = {time:g}"
+    panels = {"Q(s, stop)": q[..., 0], "Q(s, continue)": q[..., 1], "difference": margin}
+    for axes, (title, values) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+        largest = max(float(np.abs(values).max()), 1e-12)
+        image = axes.pcolormesh(
+            x, y, values, cmap="RdBu_r", norm=TwoSlopeNorm(0, -largest, largest), rasterized=True
+        )
+        figure.colorbar(image, ax=axes, shrink=0.85)
+        _contour(axes, x, y, margin, threshold, colors="black", linewidths=1.8)
+        if truth is not None:
+            _contour(
+                axes, x, y, truth.astype(float), 0.5,
+                colors="black", linewidths=1.8, linestyles="--",
+            )  # fmt: skip
+        axes.set(title=title + when, xlabel=names[0], ylabel=names[1], aspect="equal")
+    lines = [Line2D([], [], color="black", label="recovered boundary")]
+    if truth is not None:
+        lines.append(Line2D([], [], color="black", linestyle="--", label="true boundary"))
+    figure.legend(handles=lines, loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def boundaries(
+    x: FloatArray,
+    y: FloatArray,
+    margin: FloatArray,
+    times: FloatArray,
+    *,
+    truth: BoolArray | None = None,
+    threshold: float = 0.0,
+    names: Sequence[str] = ("x0", "x1"),
+) -> Figure:
+    """Draw the boundary of the stopping region at each time, the true one beside the recovered.
+
+    Args:
+        x: (W,) grid.
+        y: (H,) grid.
+        margin: (T, H, W).
+        times: (T,).
+        truth: (T, H, W) True inside the true stopping region.
+        threshold: margin at which the policy stops.
+        names: of the two features.
+    """
+    panels = {"recovered": (margin, threshold)}
+    if truth is not None:
+        panels = {"true": (truth.astype(float), 0.5), **panels}
+    figure = Figure(figsize=(5.2 * len(panels) + 1, 5), layout="constrained")
+    norm = Normalize(float(times.min()), float(times.max()))
+    colours = colormaps["viridis"]
+    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, (values, level)) in zip(all_axes, panels.items(), strict=True):
+        for time, plane in zip(times, values, strict=True):
+            _contour(axes, x, y, plane, level, colors=[colours(norm(time))], linewidths=1.0)
+        axes.set(
+            title=f"{title} boundary", xlabel=names[0], ylabel=names[1], aspect="equal",
+            xlim=(x[0], x[-1]), ylim=(y[0], y[-1]),
+        )  # fmt: skip
+    figure.colorbar(ScalarMappable(norm, "viridis"), ax=all_axes, label="time", shrink=0.85)
+    return figure
+
+
+def margins_along_paths(paths: Sequence[PathMargins], threshold: float = 0.0) -> Figure:
+    """Draw the margin along sample paths with the expert's and the policy's stop."""
+    columns = min(3, len(paths))
+    rows = -(-len(paths) // columns)
+    figure = Figure(figsize=(4 * columns, 2.4 * rows + 0.5), layout="constrained")
+    all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in all_axes[len(paths) :]:
+        axes.set_visible(False)
+    for axes, path in zip(all_axes, paths, strict=False):
+        axes.plot(path.time, path.margin, color="0.35", linewidth=1.2, marker=".", markersize=3)
+        axes.axhline(threshold, color="0.6", linewidth=0.8, linestyle=":")
+        if path.stopped:
+            axes.axvline(path.time[-1], color=EXPERT, linewidth=1.6)
+        if path.policy_stop is not None:
+            row = path.policy_stop
+            axes.plot(path.time[row], path.margin[row], "o", color=POLICY, markersize=7)
+    for axes in all_axes[-columns:]:
+        axes.set_xlabel("time")
+    for axes in all_axes[::columns]:
+        axes.set_ylabel("margin")
+    handles = [
+        Line2D([], [], color=EXPERT, linewidth=1.6, label="expert stops"),
+        Line2D([], [], color=POLICY, marker="o", linestyle="", label="policy stops"),
+        Line2D([], [], color="0.6", linestyle=":", label="threshold"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _contour(
+    axes: Any, x: FloatArray, y: FloatArray, values: FloatArray, level: float, **style: Any
+) -> None:
+    """Draw one level line, if the values cross it."""
+    if values.min() < level <= values.max():
+        axes.contour(x, y, values, levels=[level], **style)

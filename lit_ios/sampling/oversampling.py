@@ -1,0 +1,68 @@
+"""More stop rows: SMOTE over the training set, local bootstrap inside a batch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from imblearn.over_sampling import SMOTE, BorderlineSMOTE
+
+from lit_ios.trajectories import STOP, FloatArray, IntArray
+
+SmoteKind = Literal["regular", "borderline"]
+
+
+class OversamplingError(ValueError):
+    """Too few stops to make more of them."""
+
+
+def smote_stops(
+    states: FloatArray,
+    actions: IntArray,
+    rng: np.random.Generator,
+    *,
+    neighbors: int = 12,
+    ratio: float = 1.0,
+    kind: SmoteKind = "regular",
+) -> FloatArray:
+    """Return synthetic stop states, interpolated between neighbouring real ones; (S, D).
+
+    Args:
+        states: (N, D) standardised states of the training split.
+        actions: (N,) 0 stop, 1 continue.
+        rng: the choice of neighbours and positions.
+        neighbors: k, reduced to stops − 1 where there are fewer.
+        ratio: stops per continue row after oversampling.
+        kind: `borderline` interpolates only from stops near continue rows.
+    """
+    if ratio <= 0:
+        raise ValueError(f"ratio must be positive, got {ratio}")
+    stops = int((actions == STOP).sum())
+    if stops < 2:
+        raise OversamplingError(
+            f"SMOTE needs at least 2 stop rows in the training split, got {stops}; "
+            "use oversampling: none, or more stopped paths"
+        )
+    wanted = round(ratio * (len(actions) - stops))
+    if wanted <= stops:
+        return np.empty((0, states.shape[1]), dtype=states.dtype)
+    sampler = (SMOTE if kind == "regular" else BorderlineSMOTE)(
+        sampling_strategy={STOP: wanted},
+        k_neighbors=min(neighbors, stops - 1),
+        random_state=int(rng.integers(2**31)),
+    )
+    enlarged, _ = sampler.fit_resample(states, actions)
+    return np.asarray(enlarged[len(states) :], dtype=states.dtype)
+
+
+def bootstrap_stops(actions: IntArray, rng: np.random.Generator, *, ratio: float = 1.0) -> IntArray:
+    """Return positions of stop rows to add to a batch, drawn with replacement.
+
+    Stops are drawn until there are `ratio` of them per continue row; a batch without a stop, or
+    with enough of them, gets none.
+    """
+    stops = np.flatnonzero(actions == STOP)
+    missing = round(ratio * (len(actions) - len(stops))) - len(stops)
+    if len(stops) == 0 or missing <= 0:
+        return np.empty(0, dtype=np.int64)
+    return stops[rng.integers(len(stops), size=missing)]

@@ -1,0 +1,55 @@
+"""From observed features to states: lags, time, standardisation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lit_ios.trajectories import FloatArray, TrajectorySet
+
+
+class Statistics(NamedTuple):
+    """Mean and scale of each state coordinate, from training rows only; (D,) each."""
+
+    mean: FloatArray
+    scale: FloatArray
+
+
+def state_names(feature_names: tuple[str, ...], lags: int, include_time: bool) -> tuple[str, ...]:
+    """Name the coordinates that `build_states` makes."""
+    lagged = tuple(f"{name}[-{k}]" for k in range(1, lags + 1) for name in feature_names)
+    return feature_names + lagged + (("time",) if include_time else ())
+
+
+def build_states(paths: TrajectorySet, lags: int = 0, include_time: bool = True) -> TrajectorySet:
+    """Turn observed features into the state the learner sees.
+
+    Coordinates: the features, the features of the `lags` rows before (the first row repeated at
+    the start of a path), and the time since the path's first row.
+    """
+    if lags < 0:
+        raise ValueError(f"lags must be 0 or more, got {lags}")
+    rows = np.arange(len(paths.states))
+    steps = paths.steps
+    columns = [paths.states]
+    columns += [paths.states[rows - np.minimum(k, steps)] for k in range(1, lags + 1)]
+    if include_time:
+        elapsed = paths.times - np.repeat(paths.times[paths.offsets[:-1]], paths.lengths)
+        columns.append(elapsed[:, None].astype(paths.states.dtype))
+    names = state_names(paths.feature_names, lags, include_time)
+    states = np.concatenate(columns, axis=1) if len(columns) > 1 else paths.states
+    return paths.with_states(states, names)
+
+
+def fit_statistics(states: FloatArray) -> Statistics:
+    """Return mean and standard deviation by column; a constant column gets scale 1."""
+    mean = states.mean(axis=0, dtype=np.float64)
+    scale = states.std(axis=0, dtype=np.float64)
+    constant = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
+    return Statistics(mean, np.where(constant, 1.0, scale))
+
+
+def standardise(states: FloatArray, statistics: Statistics) -> FloatArray:
+    """Return (s − mean) / scale in float32."""
+    return ((states - statistics.mean) / statistics.scale).astype(np.float32)

@@ -1,0 +1,61 @@
+"""Train, validate, test and predict from the command line: `python train.py fit --help`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytorch_lightning.cli import LightningCLI
+
+CONFIGS = Path(__file__).resolve().parent / "configs"
+
+USAGE = """\
+usage: python train.py {fit,validate,test,predict} [options]
+
+Learns when to stop from experts who stopped.
+
+  fit        train a model, then test its best checkpoint
+  validate   measure a checkpoint on the validation paths
+  test       measure a checkpoint on the test paths
+  predict    write a checkpoint's decision for every row of the test paths
+
+Without options, fit trains DO-IQS-LB on the simulated problem bmG (configs/default.yaml).
+
+  --config FILE              add settings; later files and options win. Take one of
+                             configs/data/*.yaml and one of configs/model/*.yaml
+  --ckpt_path FILE           a checkpoint to evaluate, or to resume with fit; the settings
+                             of its run are found beside it
+  --trainer.max_epochs N     how long to train
+  --model.init_args.X V      any argument of the model     (all: --model.help CLASS)
+  --data.init_args.X V       any argument of the data      (all: --data.help CLASS)
+  --seed_everything N        decides data, splits, weights and batches
+  --runs_dir DIR             where run folders go          (default: runs)
+  --threads N                CPU threads of PyTorch        (default: 1, best for small networks)
+  --print_config             show the settings and leave
+  --help                     after a command: all its options
+
+examples:
+  python train.py fit --config configs/data/CP1.yaml --config configs/model/iqs_cs_smote.yaml
+  python train.py test --ckpt_path runs/CP1/iqs_cs_smote/version_0/checkpoints/best.ckpt
+  tensorboard --logdir runs
+"""
+
+
+def main(args: list[str] | None = None) -> LightningCLI | None:
+    """Run the command line `args` (default: the program's) and return the CLI that ran it."""
+    words = sys.argv[1:] if args is None else list(args)
+    if not words or words[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        return None
+    # heavy imports, not needed for the help above; the packages make class names known
+    import callbacks  # noqa: F401
+    import datamodules  # noqa: F401
+    from lit_ios.cli import StoppingCLI
+
+    return StoppingCLI.run(words, default_config=CONFIGS / "default.yaml")
+
+
+if __name__ == "__main__":
+    main()
