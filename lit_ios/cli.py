@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from pytorch_lightning import Trainer
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import TensorBoardLogger
 
+from lit_ios.configs import gather_config_options, merge_settings, read_settings
 from lit_ios.modules import StoppingModule
-
-SUBCOMMANDS = ("fit", "validate", "test", "predict")
 
 
 class StoppingCLI(LightningCLI):
@@ -25,14 +25,15 @@ class StoppingCLI(LightningCLI):
     def run(cls, args: list[str], default_config: Path) -> StoppingCLI:
         """Parse and carry out a command line, starting from the settings in `default_config`."""
         _be_quiet()
-        defaults = {"default_config_files": [str(default_config)]}
+        files, others = gather_config_options(args)
+        layers: list[str | Path] = [default_config, *run_config(others), *files]
+        settings = merge_settings(read_settings(file) for file in layers)
         return cls(
             model_class=StoppingModule,
             subclass_mode_model=True,
-            args=with_run_config(args),
+            args=[others[0], "--config", yaml.safe_dump(settings), *others[1:]],
             seed_everything_default=0,
             auto_configure_optimizers=False,
-            parser_kwargs=dict.fromkeys(SUBCOMMANDS, defaults),
             save_config_kwargs={"overwrite": True},
         )
 
@@ -91,19 +92,13 @@ def _be_quiet() -> None:
     warnings.filterwarnings("ignore", message=".*LeafSpec")
 
 
-def with_run_config(args: list[str]) -> list[str]:
-    """Put the settings of the run a checkpoint belongs to before the other options."""
-    words = [part for word in args for part in _split_option(word)]
+def run_config(args: list[str]) -> list[Path]:
+    """Return the settings of the run that the checkpoint named in `args` belongs to."""
+    words = [part for word in args for part in word.split("=", 1)]
     if "--ckpt_path" not in words[:-1]:
-        return args
+        return []
     checkpoint = Path(words[words.index("--ckpt_path") + 1])
-    config = checkpoint.parent.parent / "config.yaml"
     if not checkpoint.is_file():
         raise SystemExit(f"--ckpt_path: there is no file {checkpoint}")
-    if not config.is_file():
-        return args
-    return [args[0], "--config", str(config), *args[1:]]
-
-
-def _split_option(word: str) -> list[str]:
-    return word.split("=", 1) if word.startswith("--") else [word]
+    config = checkpoint.parent.parent / "config.yaml"
+    return [config] if config.is_file() else []

@@ -33,7 +33,6 @@ def stopped_probability(
     ratio = _log_density(x, after) - _log_density(x, before)  # (P, T)
     if before[2:] != (0, 0) or after[2:] != (0, 0):  # a row needs its two predecessors
         observed[:, 2:] &= observed[:, 1:-1] & observed[:, :-2]
-        observed[:, :2] = False
     total = np.cumsum(np.where(observed, ratio, 0.0), axis=1)  # (P, T)
     until_change = total[:, changes - 1]  # (P, C)
     probability = np.zeros_like(x)

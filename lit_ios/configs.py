@@ -1,0 +1,78 @@
+"""Settings files laid over one another, before the command line's options.
+
+A later file wins key by key. `callbacks+` appends to a list. Where a later file names another
+class, the arguments of the class before are dropped, but for those every data set has: a data
+file then keeps the oversampling that a model file asked for, and nothing else leaks from the
+defaults of one class into another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Settings = dict[str, Any]
+
+OF_EVERY_DATA_SET = (
+    "oversampling", "ratio", "neighbors", "smote_kind", "batch_size", "batch_by", "lags",
+    "include_time", "validation_share",
+)  # fmt: skip
+
+
+def read_settings(file: str | Path) -> Settings:
+    """Read one YAML file of settings."""
+    try:
+        settings = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SystemExit(f"--config: cannot read {file}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SystemExit(f"--config: {file} is no valid YAML: {error}") from None
+    if settings is None:
+        return {}
+    if not isinstance(settings, dict):
+        raise SystemExit(f"--config: {file} must hold settings by name, got {settings!r}")
+    return settings
+
+
+def merge_settings(layers: Iterable[Settings]) -> Settings:
+    """Lay settings over one another, the last on top."""
+    merged: Settings = {}
+    for layer in layers:
+        merged = _overlay(merged, layer)
+    return merged
+
+
+def _overlay(below: Settings, above: Settings, key: str = "") -> Settings:
+    result = dict(below)
+    old, new = below.get("class_path"), above.get("class_path")
+    if old is not None and new is not None and old != new:
+        kept = OF_EVERY_DATA_SET if key == "data" else ()
+        args = below.get("init_args") or {}
+        result["init_args"] = {name: args[name] for name in kept if name in args}
+    for name, value in above.items():
+        if name.endswith("+"):
+            name = name.removesuffix("+")
+            result[name] = [*(result.get(name) or []), *value]
+        elif isinstance(value, dict) and isinstance(result.get(name), dict):
+            result[name] = _overlay(result[name], value, name)
+        else:
+            result[name] = value
+    return result
+
+
+def gather_config_options(args: list[str]) -> tuple[list[str], list[str]]:
+    """Take the `--config FILE` options out of a command line: (files, other words)."""
+    files, others = [], []
+    words = iter(args)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name not in ("--config", "-c"):
+            others.append(word)
+        elif equals:
+            files.append(value)
+        else:
+            files.append(next(words, ""))
+    return files, others
