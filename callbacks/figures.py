@@ -63,7 +63,7 @@ class StoppingFigures(Callback):
             ("grid_balanced_accuracy", GridBalancedAccuracy()),
             ("grid_iou", GridIoU()),
         ):
-            metric.update(predicted, torch.from_numpy(grid.truth))
+            metric.update(predicted, torch.from_numpy(grid.truth >= 0))
             pl_module.log(f"test/{name}", metric.compute(), rank_zero_only=True)
 
     @rank_zero_only

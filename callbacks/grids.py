@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lit_ios.trajectories import BoolArray, FloatArray
+from lit_ios.trajectories import FloatArray
 
 
 class Grid(NamedTuple):
@@ -20,7 +20,7 @@ class Grid(NamedTuple):
     y: FloatArray  # (H,)
     times: FloatArray  # (T,) since the path began
     q: FloatArray  # (T, H, W, 2)
-    truth: BoolArray | None  # (T, H, W) True inside the true stopping region
+    truth: FloatArray | None  # (T, H, W) at least 0 inside the true stopping region
 
     @property
     def margin(self) -> FloatArray:
@@ -66,7 +66,7 @@ def stopping_grid(module: Any, datamodule: Any, points: int) -> Grid | None:
     truth = None
     if datamodule.region is not None:
         now = np.repeat(typical.time, len(plane))
-        truth = datamodule.region.stops(np.tile(plane, (shape[0], 1)), now).reshape(shape)
+        truth = datamodule.region.margin(np.tile(plane, (shape[0], 1)), now).reshape(shape)
     return Grid(x, y, typical.time, q.reshape(*shape, 2), truth)
 
 

@@ -8,46 +8,57 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
 
 _SHOWN = {
-    "test/balanced_accuracy": "balanced accuracy",
-    "test/region_balanced_accuracy": "region balanced accuracy",
-    "test/event_miss_rate": "event-miss rate",
-    "test/time_to_event_mean": "time to event, mean",
-    "test/time_to_event_median": "time to event, median",
-    "test/grid_balanced_accuracy": "balanced accuracy against the true region",
-    "test/grid_iou": "overlap with the true region (IoU)",
+    "balanced_accuracy": "balanced accuracy",
+    "region_balanced_accuracy": "region balanced accuracy",
+    "event_miss_rate": "event-miss rate",
+    "time_to_event_mean": "time to event, mean",
+    "time_to_event_median": "time to event, median",
+    "grid_balanced_accuracy": "balanced accuracy against the true region",
+    "grid_iou": "overlap with the true region (IoU)",
 }
 
 
 class RunSummary(Callback):
-    """After testing, writes metrics.json into the run folder and prints the main metrics."""
+    """After testing or validating, writes metrics.json and prints the main metrics."""
 
     @rank_zero_only
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write and print."""
-        metrics = {name: float(value) for name, value in sorted(trainer.callback_metrics.items())}
-        metrics = {name: value for name, value in metrics.items() if name.startswith("test/")}
-        print(_table(metrics))
+        """Sum up the test."""
+        self._sum_up(trainer, pl_module, "test")
+
+    @rank_zero_only
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Sum up a validation that was asked for, not the ones during training."""
+        if trainer.state.fn == "validate":
+            self._sum_up(trainer, pl_module, "val")
+
+    def _sum_up(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        logged = sorted(trainer.callback_metrics.items())
+        metrics = {name: float(value) for name, value in logged if name.startswith(f"{stage}/")}
+        print(_table(metrics, stage))
         if trainer.log_dir is None:
             return
         folder = Path(trainer.log_dir)
         folder.mkdir(parents=True, exist_ok=True)
-        finite = {k: (None if math.isnan(v) else v) for k, v in metrics.items()}
-        text = json.dumps(finite | _best_epoch(trainer), indent=2) + "\n"
-        (folder / "metrics.json").write_text(text)
+        known = {name: None if math.isnan(value) else value for name, value in metrics.items()}
+        text = json.dumps(known | _best_epoch(trainer), indent=2)
+        (folder / "metrics.json").write_text(text + "\n")
         _log_hyperparameters(trainer, pl_module, metrics)
         print(_places(folder))
 
 
-def _table(metrics: dict[str, float]) -> str:
-    rows = [(label, f"{metrics[key]:.4f}") for key, label in _SHOWN.items() if key in metrics]
-    width = max(len(label) for label, _ in rows)
-    lines = [f"  {label:<{width}}  {value:>8}" for label, value in rows]
-    return "\n".join(["", "Test paths, best checkpoint:", *lines, ""])
+def _table(metrics: dict[str, float], stage: str) -> str:
+    rows = [(label, metrics.get(f"{stage}/{key}")) for key, label in _SHOWN.items()]
+    width = max(len(label) for label, value in rows if value is not None)
+    lines = [f"  {label:<{width}}  {value:8.4f}" for label, value in rows if value is not None]
+    title = {"test": "Test paths", "val": "Validation paths"}[stage]
+    return "\n".join(["", f"{title}:", *lines, ""])
 
 
 def _places(folder: Path) -> str:
@@ -59,12 +70,13 @@ def _places(folder: Path) -> str:
 
 
 def _best_epoch(trainer: pl.Trainer) -> dict[str, Any]:
-    """Which epoch the checkpoint tested comes from, and its validation score."""
-    callback = trainer.checkpoint_callback
-    score = getattr(callback, "best_model_score", None)
-    if score is None:
+    """Return which epoch was kept after training, of how many, and its validation score."""
+    checkpoints = trainer.checkpoint_callback
+    score = getattr(checkpoints, "best_model_score", None)
+    if checkpoints is None or score is None:
         return {}
-    return {"val/balanced_accuracy": float(score), "epochs": trainer.current_epoch}
+    kept = torch.load(checkpoints.best_model_path, weights_only=True)["epoch"]  # type: ignore[attr-defined]
+    return {"val/balanced_accuracy": float(score), "best_epoch": kept, "epochs": trainer.max_epochs}
 
 
 def _log_hyperparameters(

@@ -51,7 +51,9 @@ class StoppingCLI(LightningCLI):
             parser.link_arguments(f"data.{name}", f"model.init_args.{name}", apply_on="instantiate")
 
     def before_instantiate_classes(self) -> None:
-        """Set the number of threads before anything is computed."""
+        """Set the number of threads; leave the printing of results to RunSummary."""
+        if self.subcommand in ("validate", "test"):
+            self.config[self.subcommand]["verbose"] = False
         torch.set_num_threads(self._get(self.config, "threads"))
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
@@ -90,6 +92,8 @@ def _be_quiet() -> None:
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message="LightningCLI's args parameter")
     warnings.filterwarnings("ignore", message=".*LeafSpec")
+    warnings.filterwarnings("ignore", message="The dirpath has changed from")
+    warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
 
 
 def run_config(args: list[str]) -> list[Path]:

@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from lit_ios.trajectories import BoolArray, FloatArray
+from lit_ios.trajectories import FloatArray
 
 EXPERT, POLICY = "#0072B2", "#D55E00"  # Okabe and Ito's blue and vermilion
 
@@ -31,7 +31,7 @@ def q_heat_maps(
     y: FloatArray,
     q: FloatArray,
     *,
-    truth: BoolArray | None = None,
+    truth: FloatArray | None = None,
     threshold: float = 0.0,
     time: float | None = None,
     names: Sequence[str] = ("x0", "x1"),
@@ -42,7 +42,7 @@ def q_heat_maps(
         x: (W,) grid.
         y: (H,) grid.
         q: (H, W, 2).
-        truth: (H, W) True inside the true stopping region; drawn as a dashed line.
+        truth: (H, W) at least 0 inside the true stopping region; drawn as a dashed line.
         threshold: margin at which the policy stops; drawn as a solid line.
         time: shown in the title.
         names: of the two features.
@@ -60,7 +60,7 @@ def q_heat_maps(
         _contour(axes, x, y, margin, threshold, colors="black", linewidths=1.8)
         if truth is not None:
             _contour(
-                axes, x, y, truth.astype(float), 0.5,
+                axes, x, y, truth, 0.0,
                 colors="black", linewidths=1.8, linestyles="--",
             )  # fmt: skip
         axes.set(title=title + when, xlabel=names[0], ylabel=names[1], aspect="equal")
@@ -77,7 +77,7 @@ def boundaries(
     margin: FloatArray,
     times: FloatArray,
     *,
-    truth: BoolArray | None = None,
+    truth: FloatArray | None = None,
     threshold: float = 0.0,
     names: Sequence[str] = ("x0", "x1"),
 ) -> Figure:
@@ -88,13 +88,13 @@ def boundaries(
         y: (H,) grid.
         margin: (T, H, W).
         times: (T,).
-        truth: (T, H, W) True inside the true stopping region.
+        truth: (T, H, W) at least 0 inside the true stopping region.
         threshold: margin at which the policy stops.
         names: of the two features.
     """
     panels = {"recovered": (margin, threshold)}
     if truth is not None:
-        panels = {"true": (truth.astype(float), 0.5), **panels}
+        panels = {"true": (truth, 0.0), **panels}
     figure = Figure(figsize=(5.2 * len(panels) + 1, 5), layout="constrained")
     norm = Normalize(float(times.min()), float(times.max()))
     colours = colormaps["viridis"]
@@ -143,5 +143,6 @@ def _contour(
     axes: Any, x: FloatArray, y: FloatArray, values: FloatArray, level: float, **style: Any
 ) -> None:
     """Draw one level line, if the values cross it."""
+    values = np.clip(values, -1e9, 1e9)  # infinite where the rule has no choice
     if values.min() < level <= values.max():
         axes.contour(x, y, values, levels=[level], **style)

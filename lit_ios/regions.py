@@ -11,6 +11,10 @@ from lit_ios.trajectories import BoolArray, FloatArray
 class StoppingRegion(Protocol):
     """A region in (features, time): the expert stops on entering it."""
 
+    def margin(self, features: FloatArray, times: FloatArray) -> FloatArray:
+        """Return a number that is at least 0 inside the region; (N, D), (N,) → (N,)."""
+        ...
+
     def stops(self, features: FloatArray, times: FloatArray) -> BoolArray:
         """Say for each row whether the expert stops there; (N, D), (N,) → (N,)."""
         ...

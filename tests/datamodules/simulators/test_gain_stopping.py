@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -9,18 +11,21 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+solved = cache(GainStopping)  # one solution for all tests of a problem
+
+
 def test_bmg_stops_after_about_ten_steps_at_the_default_discount():
-    paths = GainStopping("bmG").simulate(5000, rng())
+    paths = solved("bmG").simulate(5000, rng())
     assert abs(paths.times[paths.last_rows].mean() - 10) < 0.5
 
 
 def test_bmg_mostly_waits_for_the_horizon_at_discount_0_99():
-    paths = GainStopping("bmG", gamma_expert=0.99).simulate(5000, rng())
+    paths = solved("bmG", gamma_expert=0.99).simulate(5000, rng())
     assert abs((paths.times[paths.last_rows] == 50).mean() - 0.8) < 0.03
 
 
 def test_bmgg_stops_on_leaving_the_unit_disc_by_the_classical_reading():
-    simulator = GainStopping("bmgG")
+    simulator = solved("bmgG")
     states = 1.5 * rng().standard_normal((20_000, 2))
     radius = np.linalg.norm(states, axis=1)
     stops = simulator.region.stops(states, np.resize(np.arange(50.0), 20_000))
@@ -28,7 +33,7 @@ def test_bmgg_stops_on_leaving_the_unit_disc_by_the_classical_reading():
 
 
 def test_bmgg_stops_on_leaving_the_unit_disc_by_the_cumulative_reading():
-    simulator, gamma = GainStopping("bmgG"), 0.99
+    simulator, gamma = solved("bmgG"), 0.99
     states = np.cumsum(rng().standard_normal((2000, 50, 2)) / np.sqrt(50), axis=1)
     states = np.concatenate([np.zeros((2000, 1, 2)), states], axis=1)[:, :50]  # t = 0 … 49
     radius = np.linalg.norm(states, axis=-1)
@@ -46,14 +51,14 @@ def test_bmgg_stops_on_leaving_the_unit_disc_by_the_cumulative_reading():
 @pytest.mark.parametrize("expert", ["backward_induction", "lsm"])
 @pytest.mark.parametrize("horizon", ["stop", "censor"])
 def test_oracle_has_balanced_accuracy_one(problem, expert, horizon, balanced_accuracy):
-    simulator = GainStopping(problem, expert=expert, horizon=horizon)
+    simulator = solved(problem, expert=expert, horizon=horizon)
     paths = simulator.simulate(200, rng())
     assert balanced_accuracy(paths, simulator.oracle(paths)) == 1
 
 
 @pytest.mark.parametrize("expert", ["backward_induction", "lsm"])
 def test_region_holds_exactly_the_stop_rows(expert):
-    simulator = GainStopping("bmG", expert=expert)
+    simulator = solved("bmG", expert=expert)
     paths = simulator.simulate(300, rng())
     assert isinstance(simulator.region, StoppingRegion)
     np.testing.assert_array_equal(
@@ -63,13 +68,13 @@ def test_region_holds_exactly_the_stop_rows(expert):
 
 def test_region_of_the_horizon_is_everything_unless_it_censors():
     centre, horizon = np.zeros((1, 2)), np.array([50.0])
-    assert GainStopping("bmG").region.stops(centre, horizon).all()
-    assert not GainStopping("bmG", horizon="censor").region.stops(centre, horizon).any()
+    assert solved("bmG").region.stops(centre, horizon).all()
+    assert not solved("bmG", horizon="censor").region.stops(centre, horizon).any()
 
 
 def test_censoring_horizon_marks_the_paths_inside_the_disc_and_changes_no_row():
-    stopping = GainStopping("bmgG").simulate(500, rng())
-    censoring = GainStopping("bmgG", horizon="censor").simulate(500, rng())
+    stopping = solved("bmgG").simulate(500, rng())
+    censoring = solved("bmgG", horizon="censor").simulate(500, rng())
     np.testing.assert_array_equal(stopping.states, censoring.states)
     assert stopping.stopped.all()
     last = censoring.states[censoring.last_rows]
@@ -79,7 +84,7 @@ def test_censoring_horizon_marks_the_paths_inside_the_disc_and_changes_no_row():
 
 
 def test_hindsight_stops_at_the_best_of_the_path():
-    simulator = GainStopping("bmG", expert="hindsight", gamma_expert=0.9)
+    simulator = solved("bmG", expert="hindsight", gamma_expert=0.9)
     paths, whole = simulator.simulate(50, rng()), np.zeros((50, 51, 2))
     whole[:, 1:] = np.cumsum(rng().standard_normal((50, 50, 2)) / np.sqrt(50), axis=1)
     for path, states in zip(paths, whole, strict=True):  # g = 0: the largest γ^t G_t wins
@@ -89,13 +94,13 @@ def test_hindsight_stops_at_the_best_of_the_path():
 
 def test_hindsight_censors_what_reaches_the_horizon():
     arguments = {"problem": "bmG", "expert": "hindsight", "gamma_expert": 0.99}
-    paths = GainStopping(**arguments, horizon="censor").simulate(200, rng())
+    paths = solved(**arguments, horizon="censor").simulate(200, rng())
     np.testing.assert_array_equal(paths.stopped, paths.lengths < 51)
-    assert GainStopping(**arguments).simulate(200, rng()).stopped.all()
+    assert solved(**arguments).simulate(200, rng()).stopped.all()
 
 
 def test_hindsight_has_no_region_and_no_oracle():
-    simulator = GainStopping("bmG", expert="hindsight")
+    simulator = solved("bmG", expert="hindsight")
     assert simulator.region is None
     with pytest.raises(ValueError, match="'hindsight' looks at the future"):
         simulator.oracle(simulator.simulate(3, rng()))
@@ -125,4 +130,4 @@ def test_wrong_arguments_are_named(wrong):
 
 def test_region_refuses_states_with_time_attached():
     with pytest.raises(ValueError, match=r"features must have shape \(N, 2\)"):
-        GainStopping("bmG").region.stops(np.zeros((4, 3)), np.zeros(4))
+        solved("bmG").region.stops(np.zeros((4, 3)), np.zeros(4))

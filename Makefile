@@ -1,0 +1,28 @@
+# Two commands: `make demo` and `make test`. Both set up .venv first.
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint setup clean
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "lit-ios needs Python 3.11 or newer; say which with: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PIP) install --quiet -c constraints.txt torch
+	$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## train the default model on the embedded simulator and show the result
+	.venv/bin/python train.py fit
+
+test: setup ## all tests, on two processes
+	.venv/bin/python -m pytest -n 2 --dist worksteal
+
+lint: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+clean: ## remove what setup and runs made
+	rm -rf .venv runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,186 @@
+"""train.py as a user runs it."""
+
+import csv
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from conftest import ROOT, VARIANTS
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import train
+
+SIMULATED = [
+    name for name in DATA_SETS if name in ("bmG", "bmgG", "CP1", "CP2", "CP3", "radial", "star")
+]
+ONE_EPOCH = ("--trainer.max_epochs=1",)
+
+
+def weights(cli):
+    return {name: value.clone() for name, value in cli.model.state_dict().items()}
+
+
+def assert_equal_weights(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert torch.equal(a[name], b[name]), name
+
+
+def test_help_names_the_commands(capsys):
+    assert train.main(["--help"]) is None
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("fit", "validate", "test", "predict", "--ckpt_path"))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_trains_tests_and_names_its_run_folder(variant, run_train, tmp_path):
+    cli = run_train("fit", *ONE_EPOCH, data="CP1", model=variant)
+    folder = tmp_path / "runs/CP1" / variant / "version_0"
+    assert str(folder) == cli.trainer.log_dir
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert 0 <= metrics["test/balanced_accuracy"] <= 1
+    assert (folder / "checkpoints/best.ckpt").is_file()
+    assert (folder / "config.yaml").is_file()
+
+
+@pytest.mark.parametrize("data", SIMULATED)
+def test_every_data_set_trains(data, run_train, tmp_path):
+    run_train("fit", *ONE_EPOCH, data=data, model="do_iqs_lb")
+    folder = tmp_path / "runs" / data / "do_iqs_lb/version_0"
+    figures = {file.stem for file in (folder / "figures").iterdir()}
+    two_dimensional = {"bmG", "bmgG", "radial", "star"}
+    expected = {"margins", "q_values", "boundaries"} if data in two_dimensional else {"margins"}
+    assert figures == expected
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert ("test/grid_iou" in metrics) == (data in two_dimensional)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return a finished run of three epochs: its CLI and folder."""
+    runs = tmp_path_factory.mktemp("finished") / "runs"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cli = train.main(
+            ["fit", f"--config={ROOT}/configs/data/bmG.yaml",
+             f"--config={ROOT}/configs/model/do_iqs_lb.yaml", "--trainer.max_epochs=3",
+             "--data.init_args.paths=40", "--data.init_args.test_paths=10",
+             f"--runs_dir={runs}"]
+        )  # fmt: skip
+    return cli, runs / "bmG/do_iqs_lb/version_0"
+
+
+def test_metrics_file_is_flat_and_has_the_promised_keys(finished):
+    metrics = json.loads((finished[1] / "metrics.json").read_text())
+    assert {
+        "test/balanced_accuracy", "test/region_balanced_accuracy", "test/event_miss_rate",
+        "test/time_to_event_mean", "test/time_to_event_median", "best_epoch", "epochs",
+    } <= set(metrics)  # fmt: skip
+    assert metrics["epochs"] == 3
+    assert all(isinstance(value, int | float | None) for value in metrics.values())
+
+
+def test_tensorboard_shows_losses_metrics_schedules_figures_and_hyper_parameters(finished):
+    tags = {"scalars": set(), "images": set()}
+    for file in finished[1].glob("events.out*"):
+        events = EventAccumulator(str(file)).Reload()
+        tags["scalars"] |= set(events.Tags()["scalars"])
+        tags["images"] |= set(events.Tags()["images"])
+    assert {
+        "train/q/total", "train/q/reward", "train/q/value", "train/dynamics/total",
+        "train/gain/total", "val/balanced_accuracy", "val/event_miss_rate", "schedule/epsilon",
+        "schedule/learning_rate_q", "schedule/learning_rate_dynamics",
+        "schedule/learning_rate_gain", "test/balanced_accuracy",
+    } <= tags["scalars"]  # fmt: skip
+    assert {"test/q_values", "test/boundaries", "test/margins"} <= tags["images"]
+    assert yaml.safe_load((finished[1] / "hparams.yaml").read_text())["gamma"] == 0.99
+
+
+@pytest.mark.parametrize("command", ["test", "validate"])
+def test_checkpoint_is_measured_with_the_settings_found_beside_it(command, finished, run_train):
+    checkpoint = finished[1] / "checkpoints/best.ckpt"
+    cli = run_train(command, f"--ckpt_path={checkpoint}", data="", small=False)
+    again = json.loads((Path(cli.trainer.log_dir) / "metrics.json").read_text())
+    before = json.loads((finished[1] / "metrics.json").read_text())
+    key = {"test": "test/balanced_accuracy", "validate": "val/balanced_accuracy"}[command]
+    assert again[key] == pytest.approx(before[key], abs=1e-7)
+
+
+def test_predict_writes_every_row_of_the_test_paths(finished, run_train):
+    cli = run_train(
+        "predict", f"--ckpt_path={finished[1]}/checkpoints/best.ckpt", data="", small=False
+    )
+    with open(f"{cli.trainer.log_dir}/predictions.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    paths = cli.datamodule.splits.test
+    assert len(rows) == len(paths.states)
+    assert [row["path"] for row in rows] == [paths.names[i] for i in paths.path_of_row]
+    assert {row["stop"] for row in rows} <= {"0", "1"}
+    assert all((float(row["margin"]) >= 0) == (row["stop"] == "1") for row in rows)
+    assert "continuation_gain" in rows[0]
+
+
+def test_missing_checkpoint_is_an_error_that_names_it(run_train):
+    with pytest.raises(SystemExit, match=r"there is no file nowhere\.ckpt"):
+        run_train("test", "--ckpt_path=nowhere.ckpt", data="", small=False)
+
+
+def test_unknown_option_is_an_error_that_names_it(run_train, capsys):
+    with pytest.raises(SystemExit):
+        run_train("fit", "--model.init_args.gama=0.5")
+    assert "gama" in capsys.readouterr().err
+
+
+def test_option_overrides_the_files(run_train):
+    cli = run_train("fit", *ONE_EPOCH, "--model.init_args.gamma=0.5", "--threads=2")
+    assert cli.model.gamma == 0.5
+    torch.set_num_threads(1)
+
+
+def test_one_seed_repeats_to_the_bit_and_another_does_not(run_train):
+    options = ("--trainer.max_epochs=2", "--trainer.enable_checkpointing=true")
+    first, second = (weights(run_train("fit", *options)) for _ in range(2))
+    other = weights(run_train("fit", *options, "--seed_everything=1"))
+    assert_equal_weights(first, second)
+    assert not torch.equal(first["network.q_head.weight"], other["network.q_head.weight"])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_run_stopped_after_an_epoch_and_resumed_gives_the_same_weights(
+    variant, run_train, tmp_path
+):
+    each = (
+        "--trainer.callbacks+=ModelCheckpoint", "--trainer.callbacks.filename={epoch}",
+        "--trainer.callbacks.save_top_k=-1", "--trainer.callbacks.save_on_train_epoch_end=true",
+        "--trainer.callbacks.auto_insert_metric_name=false",
+    )  # fmt: skip
+    run_train("fit", "--trainer.max_epochs=4", *each, model=variant)
+    folder = tmp_path / "runs/CP1" / variant / "version_0/checkpoints"
+    final = torch.load(folder / "3.ckpt", weights_only=True)["state_dict"]
+    for stopped_after in (0, 2):
+        resume = f"--ckpt_path={folder}/{stopped_after}.ckpt"
+        cli = run_train("fit", resume, "--trainer.max_epochs=4", model=variant)
+        ended = Path(cli.trainer.log_dir) / "checkpoints/3.ckpt"
+        resumed = torch.load(ended, weights_only=True)["state_dict"]
+        assert_equal_weights(final, resumed)
+
+
+def test_schedules_go_on_where_the_run_was_stopped(run_train, tmp_path):
+    run_train("fit", "--trainer.max_epochs=3", model="iqs_cs_smote")
+    checkpoint = torch.load(
+        tmp_path / "runs/CP1/iqs_cs_smote/version_0/checkpoints/best.ckpt", weights_only=True
+    )
+    epoch = checkpoint["epoch"]
+    state = checkpoint["state_dict"]
+    assert float(state["epsilon"]) == pytest.approx(0.1 * 0.9999**epoch)
+    assert float(state["confidence"]) == pytest.approx(0.99 * 0.95**epoch)
+    rates = [group["lr"] for s in checkpoint["optimizer_states"] for group in s["param_groups"]]
+    assert rates == pytest.approx([0.01 * 0.9999 ** (epoch + 1)] * len(rates))
+
+
+def test_do_iqs_refuses_synthetic_rows(run_train):
+    with pytest.raises(ValueError, match="cannot use SMOTE rows"):
+        run_train("fit", *ONE_EPOCH, "--data.init_args.oversampling=smote", model="do_iqs_lb")

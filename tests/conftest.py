@@ -1,0 +1,65 @@
+"""Shared by all tests: one thread, small paths, command lines run in this process."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import train
+from datamodules.loaders import PathLoader, TrainLoader
+from lit_ios.trajectories import Trajectory, TrajectorySet
+
+ROOT = Path(__file__).resolve().parent.parent
+VARIANTS = sorted(path.stem for path in (ROOT / "configs/model").glob("*.yaml"))
+DATA_SETS = sorted(path.stem for path in (ROOT / "configs/data").glob("*.yaml"))
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture
+def paths() -> TrajectorySet:
+    """Return nine ragged paths of two features, two of them censored."""
+    rng = np.random.default_rng(0)
+    lengths = [4, 1, 7, 3, 5, 2, 6, 8, 3]
+    return TrajectorySet.from_paths(
+        [
+            Trajectory(rng.normal(size=(n, 2)), stopped=i not in (2, 5), name=f"p{i}")
+            for i, n in enumerate(lengths)
+        ]
+    )
+
+
+@pytest.fixture
+def path_batch(paths):
+    """Return all nine paths in one batch."""
+    return next(iter(PathLoader(paths)))
+
+
+@pytest.fixture
+def train_batch(paths):
+    """Return a training batch of whole paths with bootstrapped stops."""
+    states = paths.with_states(paths.states.astype(np.float32))
+    loader = TrainLoader(states, batch_size=10_000, batch_by="paths", bootstrap_ratio=1.0)
+    return next(iter(loader))
+
+
+@pytest.fixture
+def run_train(tmp_path):
+    """Return a function that runs train.py's command line with small data in a fresh folder."""
+
+    def run(command: str, *options: str, data: str = "CP1", model: str = "do_iqs_lb", small=True):
+        words = [command]
+        if data and model:
+            words += ["--config", str(ROOT / f"configs/data/{data}.yaml")]
+            words += ["--config", str(ROOT / f"configs/model/{model}.yaml")]
+        if small:
+            words += ["--data.init_args.paths=40", "--data.init_args.test_paths=10"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return train.main([*words, "--runs_dir", str(tmp_path / "runs"), *options])
+
+    return run

@@ -1,0 +1,214 @@
+"""One training step of every class, compared with the same mathematics written out by hand."""
+
+import copy
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from lit_ios.functional import cumulative_gain
+from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS
+
+ALL = [Classifier, IQS, ModelBasedIQS, DOIQS]
+GAMMA, EPSILON, LEARNING_RATE = 0.99, 0.1, 0.01
+
+
+def make(cls, **kwargs):
+    torch.manual_seed(0)
+    kwargs = {"hidden": [8, 8], "include_time": False, **kwargs}
+    return cls(feature_names=["a", "b"], **kwargs)
+
+
+def step(module, batch):
+    """Run training_step as Lightning does, with plain optimizers."""
+    optimizers = [entry["optimizer"] for entry in module.configure_optimizers()]
+    module.optimizers = lambda: optimizers
+    module.manual_backward = lambda loss: loss.backward()
+    module.training_step(batch, 0)
+    return module
+
+
+def value(q):
+    return EPSILON * torch.logsumexp(q / EPSILON, dim=1)
+
+
+def iq(q, next_value, action):
+    taken = q.gather(1, action.long()[:, None]).squeeze(1)
+    reward = taken - GAMMA * action * next_value
+    phi = reward - reward**2 / 2
+    return -phi.mean() + (value(q) - GAMMA * action * next_value).mean()
+
+
+def mse(predicted, observed, action):
+    rows = action == 1
+    return ((predicted[rows] - observed[rows]) ** 2).mean()
+
+
+def adam(parameters, loss):
+    """Step once with the default Adam."""
+    optimizer = torch.optim.Adam(parameters, lr=LEARNING_RATE)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def assert_same_weights(module, expected):
+    for (name, a), b in zip(module.named_parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6, msg=name)
+
+
+def test_classifier_step_is_adam_on_cross_entropy(train_batch):
+    expected = make(Classifier)
+    module = step(copy.deepcopy(expected), train_batch)
+    net = expected.network
+    adam(net.parameters(), cross_entropy(net(train_batch.state), train_batch.action.long()))
+    assert_same_weights(module, expected)
+
+
+def test_iqs_step_is_adam_on_the_iq_objective(train_batch):
+    expected = make(IQS)
+    module = step(copy.deepcopy(expected), train_batch)
+    net = expected.network
+    next_value = value(net(train_batch.next_state))
+    adam(net.parameters(), iq(net(train_batch.state), next_value, train_batch.action))
+    assert_same_weights(module, expected)
+
+
+def test_model_based_alternating_step_updates_dynamics_before_q(train_batch):
+    expected = make(ModelBasedIQS, updates="alternating")
+    module = step(copy.deepcopy(expected), train_batch)
+    net, batch = expected.network, train_batch
+    dynamics = [*net.trunk.parameters(), *net.dynamics_head.parameters()]
+    predicted = batch.state + net.dynamics_head(net.trunk(batch.state))
+    adam(dynamics, mse(predicted, batch.next_state, batch.action))
+    predicted = (batch.state + net.dynamics_head(net.trunk(batch.state))).detach()
+    q_parameters = [*net.trunk.parameters(), *net.q_head.parameters()]
+    adam(q_parameters, iq(net(batch.state), value(net(predicted)), batch.action))
+    assert_same_weights(module, expected)
+
+
+def do_iqs_quantities(module, batch):
+    """Return augmented states and y⁻ from the definition of y, history by history."""
+    paths, gain = batch.paths, module.gain_network
+    with torch.no_grad():
+        g = gain(paths.state)
+        y = torch.stack(
+            [
+                sum(GAMMA ** int(paths.step[k]) * g[k] for k in range(int(first), row + 1))
+                for row, first in enumerate(paths.first_row)
+            ]
+        )
+    now = torch.cat([batch.state, y[batch.at, None]], 1)
+    following = y[(batch.at + 1).clamp(max=len(y) - 1)]
+    next_state = torch.cat([batch.next_state, following[:, None]], 1)
+    previous = torch.where(batch.step > 0, y[batch.at - 1], 0.0)
+    return now, next_state, previous
+
+
+def test_do_iqs_joint_step_is_one_backward_of_three_decoupled_losses(train_batch):
+    expected = make(DOIQS, updates="joint")
+    module = step(copy.deepcopy(expected), train_batch)
+    net, gain, batch = expected.network, expected.gain_network, train_batch
+    now, next_state, previous = do_iqs_quantities(expected, batch)
+    features = net.trunk(now)
+    predicted = now + net.dynamics_head(features)
+    q = net.q_head(features)
+    next_value = value(net(predicted.detach()))
+    target = (q[:, 1] - GAMMA * next_value - previous).detach()
+    rows = batch.action == 1
+    gain_loss = ((gain(batch.state) - target)[rows] ** 2).mean()
+    total = mse(predicted, next_state, batch.action) + iq(q, next_value, batch.action) + gain_loss
+    adam([*net.parameters(), *gain.parameters()], total)
+    assert_same_weights(module, expected)
+
+
+def test_do_iqs_alternating_step_updates_gain_last_with_the_new_q(train_batch):
+    expected = make(DOIQS, updates="alternating")
+    module = step(copy.deepcopy(expected), train_batch)
+    net, gain, batch = expected.network, expected.gain_network, train_batch
+    now, next_state, previous = do_iqs_quantities(expected, batch)
+    predicted = now + net.dynamics_head(net.trunk(now))
+    adam(
+        [*net.trunk.parameters(), *net.dynamics_head.parameters()],
+        mse(predicted, next_state, batch.action),
+    )
+    predicted = (now + net.dynamics_head(net.trunk(now))).detach()
+    adam(
+        [*net.trunk.parameters(), *net.q_head.parameters()],
+        iq(net(now), value(net(predicted)), batch.action),
+    )
+    with torch.no_grad():
+        predicted = now + net.dynamics_head(net.trunk(now))
+        target = net(now)[:, 1] - GAMMA * value(net(predicted)) - previous
+    rows = batch.action == 1
+    adam(gain.parameters(), ((gain(batch.state) - target)[rows] ** 2).mean())
+    assert_same_weights(module, expected)
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("updates", ["joint", "alternating"])
+def test_every_parameter_is_trained_by_its_part(cls, updates, train_batch):
+    module = make(cls, updates=updates)
+    before = copy.deepcopy(module.state_dict())
+    step(module, train_batch)
+    for name, parameter in module.named_parameters():
+        assert not torch.equal(parameter, before[name]), name
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_parts_own_disjoint_parameters_in_a_joint_update(cls):
+    module = make(cls, updates="joint")
+    owned = [id(p) for part in module.parts for p in module.part_parameters(part)]
+    assert len(owned) == len(set(owned)) == len(list(module.parameters()))
+
+
+@pytest.mark.parametrize("error", ["mse", "l1", "gaussian"])
+@pytest.mark.parametrize("value_aware", [False, True])
+def test_dynamics_options_train(error, value_aware, train_batch):
+    module = make(ModelBasedIQS, dynamics_error=error, value_aware=value_aware)
+    step(module, train_batch)
+    assert all(torch.isfinite(p).all() for p in module.parameters())
+
+
+def test_value_aware_term_trains_the_dynamics_but_not_the_q_head(train_batch):
+    module = make(ModelBasedIQS, value_aware=True)
+    module.dynamics_loss(module.view(train_batch)).value_error.backward()
+    assert module.network.dynamics_head.weight.grad.abs().sum() > 0
+    assert module.network.q_head.weight.grad is None
+
+
+def test_synthetic_rows_count_by_the_confidence(train_batch):
+    module = make(IQS)
+    synthetic = torch.zeros_like(train_batch.synthetic)
+    synthetic[::2] = 1
+    batch = train_batch._replace(synthetic=synthetic)
+    module.confidence.fill_(0.0)
+    kept = [field[1::2] for field in batch[:5]]
+    without = module.q_loss(module.view(type(batch)(*kept))).total
+    torch.testing.assert_close(module.q_loss(module.view(batch)).total, without)
+
+
+def test_do_iqs_asks_for_whole_paths_when_batched_by_row(train_batch):
+    with pytest.raises(ValueError, match="batch_by to paths"):
+        step(make(DOIQS), train_batch._replace(paths=None, at=None))
+
+
+def test_gradient_clip_limits_each_part(train_batch):
+    module = make(DOIQS, gradient_clip=1e-3)
+    norms = []
+    module.clip_gradients = lambda optimizer, limit, kind: norms.append((limit, kind))
+    step(module, train_batch)
+    assert norms == [(1e-3, "norm")] * 3
+
+
+def test_y_in_training_equals_y_in_evaluation(train_batch):
+    module = make(DOIQS)
+    paths = train_batch.paths
+    view = module.view(train_batch)
+    trained = view.y[:-1]
+    gain = module.gain_network(paths.state)
+    evaluated = cumulative_gain(gain, paths.step, paths.first_row, module.gamma)
+    output = module.evaluate(paths.state, paths.step, paths.first_row)
+    torch.testing.assert_close(trained, evaluated.detach())
+    at = train_batch.at
+    torch.testing.assert_close(output.previous_y[at], view.previous_y, atol=1e-6, rtol=1e-5)

@@ -1,0 +1,90 @@
+"""Training statistics and the scale they give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from lit_ios.sampling import Statistics, fit_statistics, standardise
+
+
+@pytest.fixture
+def states() -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return rng.normal([0.0, 100.0, -3e5], [1.0, 0.01, 2e4], (200, 3))
+
+
+def test_statistics_equal_a_loop_over_columns(states: np.ndarray) -> None:
+    found = fit_statistics(states)
+    for column in range(3):
+        values = states[:, column].tolist()
+        mean = math.fsum(values) / len(values)
+        deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))
+        assert found.mean[column] == pytest.approx(mean, rel=1e-12, abs=1e-12)
+        assert found.scale[column] == pytest.approx(deviation, rel=1e-9)
+
+
+def test_standardise_equals_scikit_learn(states: np.ndarray) -> None:
+    expected = StandardScaler().fit_transform(states)
+    found = standardise(states, fit_statistics(states))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_standardised_training_rows_have_mean_zero_and_deviation_one(states: np.ndarray) -> None:
+    found = standardise(states, fit_statistics(states)).astype(np.float64)
+    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(found.std(axis=0), 1, atol=1e-6)
+
+
+def test_standardise_uses_the_statistics_given_and_not_those_of_its_rows() -> None:
+    statistics = Statistics(np.array([1.0, -2.0]), np.array([2.0, 4.0]))
+    found = standardise(np.array([[5.0, 6.0], [1.0, -2.0]]), statistics)
+    assert found.tolist() == [[2.0, 2.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_standardise_gives_float32(states: np.ndarray, dtype: type) -> None:
+    cast = states.astype(dtype)
+    assert standardise(cast, fit_statistics(cast)).dtype == np.float32
+
+
+def test_standardise_subtracts_before_it_rounds() -> None:
+    states = 1e9 + np.arange(5.0)[:, None]  # float32 cannot tell these numbers apart
+    found = standardise(states, fit_statistics(states))[:, 0]
+    np.testing.assert_allclose(found, (np.arange(5) - 2) / math.sqrt(2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e8 + 0.1, -1e-9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_statistics_give_a_constant_column_scale_one(value: float, dtype: type) -> None:
+    states = np.full((333, 1), value, dtype=dtype)
+    assert fit_statistics(states).scale.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("value", [0.1, 1e8 + 0.1])
+def test_standardised_constant_column_is_zero(value: float) -> None:
+    states = np.full((333, 1), value)
+    assert np.abs(standardise(states, fit_statistics(states))).max() < 1e-6
+
+
+def test_statistics_of_one_row_are_the_row_and_scale_one() -> None:
+    found = fit_statistics(np.array([[3.0, -4.0]]))
+    assert found.mean.tolist() == [3.0, -4.0]
+    assert found.scale.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("deviation", [1e-6, 1e-3])
+def test_statistics_do_not_take_a_small_variation_for_a_constant(deviation: float) -> None:
+    values = 5.0 + deviation * np.random.default_rng(0).standard_normal((100, 1))
+    assert fit_statistics(values).scale[0] == pytest.approx(values.std(), rel=1e-6)
+
+
+def test_statistics_of_float32_rows_are_summed_in_float64() -> None:
+    values = (1e4 + np.random.default_rng(0).random((50_000, 1))).astype(np.float32)
+    found = fit_statistics(values)
+    exact = values.astype(np.float64)
+    assert found.mean[0] == pytest.approx(exact.mean(), rel=1e-12)
+    assert found.scale[0] == pytest.approx(exact.std(), rel=1e-9)
