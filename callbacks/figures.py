@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
 
 from callbacks.grids import evaluating, stopping_grid
+from callbacks.run_folder import run_folder
 from lit_ios import plotting
 from lit_ios.functional import stopping_time, stops
 from lit_ios.metrics import GridBalancedAccuracy, GridIoU
@@ -60,8 +60,8 @@ class StoppingFigures(Callback):
             return
         predicted = torch.from_numpy(grid.margin >= float(pl_module.threshold))  # type: ignore[arg-type]
         for name, metric in (
-            ("grid_balanced_accuracy", GridBalancedAccuracy()),
-            ("grid_iou", GridIoU()),
+            ("grid_balanced_accuracy", GridBalancedAccuracy(sync_on_compute=False)),
+            ("grid_iou", GridIoU(sync_on_compute=False)),
         ):
             metric.update(predicted, torch.from_numpy(grid.truth >= 0))
             pl_module.log(f"test/{name}", metric.compute(), rank_zero_only=True)
@@ -71,11 +71,11 @@ class StoppingFigures(Callback):
         """Write the figures of the tested checkpoint."""
         figures = self._figures(trainer, pl_module)
         self._show(trainer, figures, "test")
-        if trainer.log_dir is not None:
-            folder = Path(trainer.log_dir) / "figures"
-            folder.mkdir(parents=True, exist_ok=True)
+        folder = run_folder(trainer)
+        if folder is not None:
+            (folder / "figures").mkdir(exist_ok=True)
             for name, figure in figures.items():
-                figure.savefig(folder / f"{name}.png", dpi=120)
+                figure.savefig(folder / "figures" / f"{name}.png", dpi=120)
 
     @staticmethod
     def _show(trainer: pl.Trainer, figures: dict[str, Any], stage: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import BasePredictionWriter
+
+from callbacks.run_folder import run_folder
 
 
 class PredictionWriter(BasePredictionWriter):
@@ -29,12 +30,12 @@ class PredictionWriter(BasePredictionWriter):
         batch_indices: Sequence[Any],
     ) -> None:
         """Write all batches to one file."""
-        if trainer.log_dir is None:
+        folder = run_folder(trainer)
+        if folder is None:
             return
         names = trainer.datamodule.predict_dataloader().paths.names  # type: ignore[attr-defined]
         part = f"_{trainer.global_rank}" if trainer.world_size > 1 else ""
-        file = Path(trainer.log_dir) / f"predictions{part}.csv"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file = folder / f"predictions{part}.csv"
         with file.open("w", newline="") as stream:
             writer = csv.writer(stream)
             writer.writerow(predictions[0])

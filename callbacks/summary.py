@@ -13,6 +13,8 @@ from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
 
+from callbacks.run_folder import run_folder
+
 _SHOWN = {
     "balanced_accuracy": "balanced accuracy",
     "region_balanced_accuracy": "region balanced accuracy",
@@ -42,10 +44,9 @@ class RunSummary(Callback):
         logged = sorted(trainer.callback_metrics.items())
         metrics = {name: float(value) for name, value in logged if name.startswith(f"{stage}/")}
         print(_table(metrics, stage))
-        if trainer.log_dir is None:
+        folder = run_folder(trainer)
+        if folder is None:
             return
-        folder = Path(trainer.log_dir)
-        folder.mkdir(parents=True, exist_ok=True)
         known = {name: None if math.isnan(value) else value for name, value in metrics.items()}
         text = json.dumps(known | _best_epoch(trainer), indent=2)
         (folder / "metrics.json").write_text(text + "\n")

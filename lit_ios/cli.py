@@ -92,6 +92,7 @@ def _be_quiet() -> None:
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message="LightningCLI's args parameter")
     warnings.filterwarnings("ignore", message=".*LeafSpec")
+    warnings.filterwarnings("ignore", message="It is recommended to use `self.log")
     warnings.filterwarnings("ignore", message="The dirpath has changed from")
     warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
 

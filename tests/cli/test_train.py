@@ -13,9 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import train
 
-SIMULATED = [
-    name for name in DATA_SETS if name in ("bmG", "bmgG", "CP1", "CP2", "CP3", "radial", "star")
-]
+SIMULATED = ("bmG", "bmgG", "CP1", "CP2", "CP3", "radial", "star")
 ONE_EPOCH = ("--trainer.max_epochs=1",)
 
 

@@ -68,13 +68,13 @@ def assert_every_threshold_agrees(metric: EventFrontier, paths: Sequence[Path]) 
 
 
 @given(path_lists())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_frontier_gives_the_point_of_every_threshold(paths: list[Path]) -> None:
     assert_every_threshold_agrees(metric_of([paths]), paths)
 
 
 @given(uneven_batches())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_frontier_gives_the_point_of_every_threshold_in_uneven_batches(
     batches: list[list[Path]],
 ) -> None:
@@ -94,7 +94,7 @@ def test_frontier_gives_the_point_of_every_threshold_through_the_path_loader(
 
 
 @given(path_lists(censored=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_frontier_has_only_points_that_some_threshold_gives(paths: list[Path]) -> None:
     curve = metric_of([paths]).curve()
     for threshold, rate, time in zip(*(column.tolist() for column in curve), strict=True):
@@ -102,7 +102,7 @@ def test_frontier_has_only_points_that_some_threshold_gives(paths: list[Path]) -
 
 
 @given(path_lists(censored=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_frontier_thresholds_fall_from_infinity(paths: list[Path]) -> None:
     threshold = metric_of([paths]).curve().threshold.tolist()
     assert threshold[0] == math.inf
@@ -110,7 +110,7 @@ def test_frontier_thresholds_fall_from_infinity(paths: list[Path]) -> None:
 
 
 @given(path_lists(censored=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_frontier_runs_from_all_events_missed_to_none(paths: list[Path]) -> None:
     rate = metric_of([paths]).curve().event_miss_rate
     assert (rate[0].item(), rate[-1].item()) == (1, 0)
@@ -126,7 +126,7 @@ def test_frontier_does_not_depend_on_the_threshold_used(threshold: float) -> Non
 
 
 @given(uneven_batches())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_frontier_at_zero_is_the_event_miss_rate_and_time_to_event(
     batches: list[list[Path]],
 ) -> None:
@@ -140,7 +140,7 @@ def test_frontier_at_zero_is_the_event_miss_rate_and_time_to_event(
 
 
 @given(path_lists())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_frontier_ignores_censored_paths(paths: list[Path]) -> None:
     stopped = [path for path in paths if path.stopped]
     found, expected = metric_of([paths]).curve(), metric_of([stopped]).curve()
@@ -149,7 +149,7 @@ def test_frontier_ignores_censored_paths(paths: list[Path]) -> None:
 
 
 @given(path_lists(censored=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_frontier_area_equals_the_brute_force_integral(paths: list[Path]) -> None:
     assert metric_of([paths]).compute().item() == pytest.approx(brute_force_area(paths), rel=1e-6)
 

@@ -87,7 +87,7 @@ def by_metric(name: str, batches: Iterable[Sequence[Path]], threshold: float = 0
 
 @pytest.mark.parametrize("name", NAMES)
 @given(paths=path_lists(), threshold=QUARTERS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_metric_equals_the_loop_in_one_batch(
     name: str, paths: list[Path], threshold: float
 ) -> None:
@@ -97,7 +97,7 @@ def test_metric_equals_the_loop_in_one_batch(
 
 @pytest.mark.parametrize("name", NAMES)
 @given(batches=uneven_batches(), threshold=QUARTERS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_metric_equals_the_loop_in_uneven_batches_with_empty_ones(
     name: str, batches: list[list[Path]], threshold: float
 ) -> None:
@@ -165,7 +165,7 @@ def test_outcome_says_when_each_path_is_stopped() -> None:
     assert min(stop_step[2], stop_step[4]) > max(rows.step.tolist())
 
 
-# M1 ------------------------------------------------------------------------------------------
+# M1 ---------------------------------------------------------------------------------------------
 
 
 def test_balanced_accuracy_of_the_example_is_as_counted_by_hand() -> None:
@@ -186,7 +186,7 @@ def test_balanced_accuracy_equals_scikit_learn_on_rows_from_the_first_stop_on(
 
 
 @given(path_lists(censored=False), QUARTERS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_balanced_accuracy_has_one_minus_event_miss_rate_as_true_positive_rate(
     paths: list[Path], threshold: float
 ) -> None:
@@ -235,7 +235,7 @@ def test_region_balanced_accuracy_does_not_count_an_early_alarm_as_a_caught_even
     assert by_metric("region_balanced_accuracy", [[early]]) == pytest.approx((0 + 1 / 2) / 2)
 
 
-# M2 ------------------------------------------------------------------------------------------
+# M2 ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -249,12 +249,12 @@ def test_region_balanced_accuracy_equals_scikit_learn_on_single_rows(
     assert by_metric("region_balanced_accuracy", [paths], threshold) == pytest.approx(expected)
 
 
-# Censored paths ------------------------------------------------------------------------------
+# Censored paths ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES[2:])
 @given(paths=path_lists(), threshold=QUARTERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_event_metric_ignores_censored_paths(
     name: str, paths: list[Path], threshold: float
 ) -> None:
@@ -274,7 +274,7 @@ def test_balanced_accuracy_counts_every_row_of_a_censored_path_as_a_continue_row
     assert by_metric(name, [[stopped, censored]]) == pytest.approx(expected)
 
 
-# M3 ------------------------------------------------------------------------------------------
+# M3 ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [(-math.inf, 0.0), (math.inf, 1.0)])
@@ -288,7 +288,7 @@ def test_event_miss_rate_of_the_example_is_as_counted_by_hand() -> None:
     assert by_metric("event_miss_rate", [EXAMPLE]) == pytest.approx(1 / 3)
 
 
-# M4 ------------------------------------------------------------------------------------------
+# M4 ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("quantile", [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
@@ -327,7 +327,7 @@ def test_time_to_event_is_nan_if_nothing_was_caught(name: str) -> None:
     assert math.isnan(by_metric(name, [[Path([-1, -1], [0, 1], True)]]))
 
 
-# The collection ------------------------------------------------------------------------------
+# The collection ---------------------------------------------------------------------------------
 
 
 def test_path_metrics_are_named_by_prefix_and_metric() -> None:

@@ -43,7 +43,7 @@ def neighbour_segments(stops: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarra
     return np.repeat(stops, k, axis=0), stops[neighbours.ravel()]
 
 
-# How many --------------------------------------------------------------------------------------
+# How many ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("stops", "continues"), [(2, 30), (5, 6), (20, 200), (13, 14)])
@@ -86,11 +86,13 @@ def test_smote_refuses_an_unknown_kind() -> None:
         smote_stops(*rows(5, 40), generator(), kind="bordeline")
 
 
-# Where -----------------------------------------------------------------------------------------
+# Where ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stops", [2, 3, 13, 40])
-@pytest.mark.parametrize("kind", ["regular", "borderline"])
+@pytest.mark.parametrize(
+    ("stops", "kind"),
+    [(2, "regular"), (3, "regular"), (13, "regular"), (40, "regular"), (40, "borderline")],
+)
 def test_smote_rows_lie_between_a_stop_and_one_of_its_nearest_stops(stops: int, kind: str) -> None:
     states, actions = rows(stops, 200)
     made = smote_stops(states, actions, generator(), kind=kind)
@@ -149,6 +151,14 @@ def test_smote_borderline_starts_from_stops_near_continue_rows() -> None:
     assert distance_to_segments(made, ends[from_danger], others[from_danger]).max() < 1e-6
 
 
+def test_smote_borderline_refuses_stops_of_which_none_is_near_continue_rows() -> None:
+    # the ratio cannot be reached, and to go on without synthetic rows would go unnoticed
+    states, actions = rows(20, 60)
+    states[actions == 0] += 1000
+    with pytest.raises(OversamplingError, match="borderline"):
+        smote_stops(states, actions, generator(), kind="borderline")
+
+
 def test_smote_rows_are_spread_as_those_of_imblearn() -> None:
     states, actions = rows(25, 4025, dim=2)
     made = smote_stops(states, actions, generator())
@@ -158,7 +168,7 @@ def test_smote_rows_are_spread_as_those_of_imblearn() -> None:
     assert (np.abs(made.mean(axis=0) - other.mean(axis=0)) < error).all()
 
 
-# Types and randomness ----------------------------------------------------------------------------
+# Types and randomness ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,0 +1,323 @@
+"""What an epoch of training batches holds, against a loop over the paths' rows.
+
+Every row has a number of its own as first coordinate, so a batch tells which rows it holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from datamodules.loaders import TrainLoader
+from lit_ios.batches import TrainBatch
+from lit_ios.trajectories import Trajectory, TrajectorySet
+
+torch.set_num_threads(1)
+
+LENGTHS = (6, 1, 3, 9, 1, 4, 12, 2, 7, 5)
+CENSORED = (2, 4, 5, 9)  # path 4 has one row only: no transition at all
+
+both_ways = pytest.mark.parametrize("batch_by", ["rows", "paths"])
+with_synthetic = pytest.mark.parametrize("synthetic", [0, 17])
+
+
+class Row(NamedTuple):
+    """A transition as the loop finds it."""
+
+    action: int
+    next_number: float  # 0 for the cemetery
+    step: int
+    synthetic: bool = False
+
+
+def numbered_paths() -> TrajectorySet:
+    """Return paths whose states are (number, −number / 2), numbers from 1."""
+    numbers = count(1)
+    return TrajectorySet.from_paths(
+        Trajectory(
+            np.array([[n, -n / 2] for n in islice(numbers, length)]),
+            stopped=i not in CENSORED,
+        )
+        for i, length in enumerate(LENGTHS)
+    )
+
+
+def numbered_synthetic(rows: int) -> np.ndarray | None:
+    """Return synthetic states numbered from −1 down; None for none."""
+    numbers = -np.arange(1, rows + 1, dtype=np.float32)
+    return np.stack([numbers, -numbers / 2], axis=1) if rows else None
+
+
+def make(batch_by: str = "rows", synthetic: int = 0, **options: Any) -> TrainLoader:
+    options = {"batch_size": 12, **options}
+    return TrainLoader(
+        numbered_paths(), numbered_synthetic(synthetic), batch_by=batch_by, **options
+    )
+
+
+def transitions(synthetic: int = 0) -> dict[float, Row]:
+    """Return every transition by the number of its row."""
+    found = {}
+    for path in numbered_paths():
+        numbers = path.states[:, 0].tolist()
+        for t in range(len(numbers) - 1):
+            found[numbers[t]] = Row(1, numbers[t + 1], t)
+        if path.stopped:
+            found[numbers[-1]] = Row(0, 0.0, len(numbers) - 1)
+    made = {-float(n): Row(0, 0.0, 0, True) for n in range(1, synthetic + 1)}
+    return found | made
+
+
+def numbers(batch: TrainBatch) -> list[float]:
+    return batch.state[:, 0].tolist()
+
+
+def numbers_of(loader: TrainLoader) -> list[float]:
+    return [number for batch in loader for number in numbers(batch)]
+
+
+# Both ways --------------------------------------------------------------------------------------
+
+
+@both_ways
+@with_synthetic
+@pytest.mark.parametrize("batch_size", [1, 5, 12, 1000])
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_epoch_holds_every_transition_once(
+    batch_by: str, synthetic: int, batch_size: int, epoch: int
+) -> None:
+    loader = make(batch_by, synthetic, batch_size=batch_size)
+    loader.set_epoch(epoch)
+    assert sorted(numbers_of(loader)) == sorted(transitions(synthetic))
+
+
+@both_ways
+def test_last_rows_of_censored_paths_are_no_transitions(batch_by: str) -> None:
+    paths = numbered_paths()
+    ends = paths.states[paths.last_rows[~paths.stopped], 0]
+    assert len(ends) == len(CENSORED)
+    assert set(numbers_of(make(batch_by))).isdisjoint(ends)
+
+
+@both_ways
+@with_synthetic
+def test_action_is_zero_at_stops_and_one_elsewhere(batch_by: str, synthetic: int) -> None:
+    expected = transitions(synthetic)
+    for batch in make(batch_by, synthetic):
+        assert batch.action.tolist() == [expected[n].action for n in numbers(batch)]
+
+
+@both_ways
+@with_synthetic
+def test_next_state_is_the_next_row_of_the_path_and_zero_after_a_stop(
+    batch_by: str, synthetic: int
+) -> None:
+    expected = transitions(synthetic)
+    for batch in make(batch_by, synthetic):
+        following = [expected[n].next_number for n in numbers(batch)]
+        assert batch.next_state.tolist() == [[n, -n / 2] for n in following]
+
+
+@both_ways
+@with_synthetic
+def test_synthetic_rows_and_no_others_are_flagged(batch_by: str, synthetic: int) -> None:
+    expected = transitions(synthetic)
+    for batch in make(batch_by, synthetic):
+        assert batch.synthetic.tolist() == [expected[n].synthetic for n in numbers(batch)]
+
+
+@both_ways
+def test_step_is_the_row_of_the_path(batch_by: str) -> None:
+    expected = transitions()
+    for batch in make(batch_by):
+        assert batch.step.tolist() == [expected[n].step for n in numbers(batch)]
+
+
+@both_ways
+def test_state_is_the_whole_row(batch_by: str) -> None:
+    for batch in make(batch_by, 17):
+        assert batch.state.tolist() == [[n, -n / 2] for n in numbers(batch)]
+
+
+@both_ways
+def test_batch_columns_are_float32_and_steps_integers(batch_by: str) -> None:
+    for batch in make(batch_by, 17):
+        columns = (batch.state, batch.action, batch.next_state, batch.synthetic)
+        assert {column.dtype for column in columns} == {torch.float32}
+        assert batch.step.dtype == torch.int64
+
+
+@both_ways
+@with_synthetic
+@pytest.mark.parametrize("batch_size", [1, 5, 12, 1000])
+def test_number_of_batches_is_the_length_in_every_epoch(
+    batch_by: str, synthetic: int, batch_size: int
+) -> None:
+    loader = make(batch_by, synthetic, batch_size=batch_size)
+    for epoch in range(5):
+        loader.set_epoch(epoch)
+        assert sum(1 for _ in loader) == len(loader)
+
+
+@pytest.mark.parametrize("batch_size", [3, 10, 12, 20])
+def test_batches_by_rows_differ_by_at_most_one_row(batch_size: int) -> None:
+    sizes = [len(batch.state) for batch in make("rows", 17, batch_size=batch_size)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("batch_size", [2, 9, 21])
+def test_batches_by_rows_have_the_size_asked_for_where_it_divides_the_rows(batch_size: int) -> None:
+    rows = 126
+    paths = TrajectorySet.from_paths([Trajectory(np.ones((rows, 1)))])
+    sizes = [len(batch.state) for batch in TrainLoader(paths, batch_size=batch_size)]
+    assert sizes == [batch_size] * (rows // batch_size)
+
+
+@both_ways
+def test_one_batch_is_enough_for_a_batch_size_beyond_the_rows(batch_by: str) -> None:
+    assert len(make(batch_by, batch_size=1000)) == 1
+
+
+@pytest.mark.parametrize("batch_size", [0, -3])
+def test_batch_size_below_one_is_refused(batch_size: int) -> None:
+    with pytest.raises(ValueError, match=rf"batch_size.*{batch_size}"):
+        make(batch_size=batch_size)
+
+
+# Whole paths ------------------------------------------------------------------------------------
+
+
+def test_batches_by_rows_carry_no_paths() -> None:
+    assert all(batch.paths is None and batch.at is None for batch in make("rows"))
+
+
+@with_synthetic
+@pytest.mark.parametrize("batch_size", [1, 12, 1000])
+@pytest.mark.parametrize("bootstrap_ratio", [None, 1.0])
+def test_epoch_by_paths_holds_every_row_of_every_path_once(
+    synthetic: int, batch_size: int, bootstrap_ratio: float | None
+) -> None:
+    loader = make("paths", synthetic, batch_size=batch_size, bootstrap_ratio=bootstrap_ratio)
+    rows = [n for batch in loader for n in batch.paths.state[:, 0].tolist()]
+    assert sorted(rows) == list(range(1, sum(LENGTHS) + 1))
+
+
+def test_paths_of_a_batch_are_whole_and_in_order() -> None:
+    whole = {path.states[0, 0]: path.states.tolist() for path in numbered_paths()}
+    for batch in make("paths"):
+        state = batch.paths.state.tolist()
+        while state:
+            path = whole[state[0][0]]
+            assert state[: len(path)] == path
+            state = state[len(path) :]
+
+
+def test_path_steps_count_the_rows_of_each_path() -> None:
+    paths = numbered_paths()
+    steps = dict(zip(paths.states[:, 0], paths.steps, strict=True))
+    for batch in make("paths"):
+        assert batch.paths.step.tolist() == [steps[n] for n in batch.paths.state[:, 0].tolist()]
+
+
+def test_path_first_row_points_to_where_the_path_begins_in_the_batch() -> None:
+    for batch in make("paths"):
+        first, current = [], 0
+        for i, step in enumerate(batch.paths.step.tolist()):
+            current = i if step == 0 else current
+            first.append(current)
+        assert batch.paths.first_row.tolist() == first
+
+
+@with_synthetic
+@pytest.mark.parametrize("bootstrap_ratio", [None, 1.0])
+def test_at_maps_each_transition_to_its_row_in_the_paths(
+    synthetic: int, bootstrap_ratio: float | None
+) -> None:
+    for batch in make("paths", synthetic, bootstrap_ratio=bootstrap_ratio):
+        real = batch.synthetic == 0
+        assert torch.equal(batch.paths.state[batch.at[real]], batch.state[real])
+        assert torch.equal(batch.paths.step[batch.at[real]], batch.step[real])
+
+
+def test_at_points_synthetic_rows_to_no_row() -> None:
+    for batch in make("paths", 17):
+        assert (batch.at[batch.synthetic == 1] == -1).all()
+
+
+def test_synthetic_rows_are_dealt_out_evenly_to_the_batches_by_paths() -> None:
+    counts = [int(batch.synthetic.sum()) for batch in make("paths", 17)]
+    assert max(counts) - min(counts) <= 1
+
+
+# Local bootstrap --------------------------------------------------------------------------------
+
+
+@both_ways
+@pytest.mark.parametrize("batch_size", [6, 12, 25])
+def test_bootstrap_makes_stops_equal_continues_in_each_batch_with_a_stop(
+    batch_by: str, batch_size: int
+) -> None:
+    seen = 0
+    for epoch in range(5):
+        plain = make(batch_by, batch_size=batch_size)
+        drawn = make(batch_by, batch_size=batch_size, bootstrap_ratio=1.0)
+        plain.set_epoch(epoch)
+        drawn.set_epoch(epoch)
+        for before, after in zip(plain, drawn, strict=True):
+            if 0 < (before.action == 0).sum() <= (before.action == 1).sum():
+                seen += 1
+                assert (after.action == 0).sum() == (after.action == 1).sum()
+    assert seen > 5
+
+
+@both_ways
+def test_bootstrap_adds_to_each_batch_only_stops_of_the_batch(batch_by: str) -> None:
+    plain, drawn = make(batch_by), make(batch_by, bootstrap_ratio=1.0)
+    for before, after in zip(plain, drawn, strict=True):
+        added = Counter(numbers(after)) - Counter(numbers(before))
+        assert not Counter(numbers(before)) - Counter(numbers(after))
+        assert set(added) <= {n for n in numbers(before) if transitions()[n].action == 0}
+
+
+@both_ways
+def test_bootstrap_leaves_batches_without_a_stop_as_they_are(batch_by: str) -> None:
+    quiet = 0
+    plain = make(batch_by, batch_size=4)
+    drawn = make(batch_by, batch_size=4, bootstrap_ratio=1.0)
+    for before, after in zip(plain, drawn, strict=True):
+        if (before.action == 1).all():
+            quiet += 1
+            assert numbers(after) == numbers(before)
+    assert quiet > 0
+
+
+@both_ways
+@pytest.mark.parametrize("ratio", [0.5, 2.0])
+def test_bootstrap_draws_to_the_ratio_asked_for(batch_by: str, ratio: float) -> None:
+    (batch,) = make(batch_by, batch_size=1000, bootstrap_ratio=ratio)
+    continues = int((batch.action == 1).sum())
+    assert (batch.action == 0).sum() == round(ratio * continues)
+
+
+@both_ways
+def test_bootstrap_draws_differ_between_epochs(batch_by: str) -> None:
+    loader = make(batch_by, batch_size=1000, bootstrap_ratio=1.0)
+    counts = []
+    for epoch in range(3):
+        loader.set_epoch(epoch)
+        counts.append(Counter(numbers_of(loader)))
+    assert counts[0] != counts[1] != counts[2]
+
+
+@both_ways
+def test_rows_drawn_again_are_transitions_like_their_source(batch_by: str) -> None:
+    expected = transitions()
+    for batch in make(batch_by, bootstrap_ratio=1.0):
+        assert batch.action.tolist() == [expected[n].action for n in numbers(batch)]
+        assert batch.next_state[batch.action == 0].eq(0).all()
+        assert batch.synthetic.eq(0).all()
