@@ -234,6 +234,14 @@ def test_smote_takes_the_neighbours_asked_for() -> None:
     assert not np.array_equal(near, far)
 
 
+def test_smote_takes_the_kind_asked_for() -> None:
+    regular, borderline = (
+        GivenData(oversampling="smote", smote_kind=kind).synthetic_stops
+        for kind in ("regular", "borderline")
+    )
+    assert not np.array_equal(regular, borderline)
+
+
 def test_smote_with_one_training_stop_is_refused() -> None:
     data = GivenData(random_paths(20, seed=0, censored=19), oversampling="smote")
     with pytest.raises(OversamplingError, match="got 1"):

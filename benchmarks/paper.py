@@ -1,0 +1,172 @@
+"""Variants × data sets × seeds, as in the paper's tables: `python -m benchmarks.paper --help`.
+
+Finished runs are rows of a CSV file, written one by one; a second call does only what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks/results/paper.csv"
+DATA_SETS = ("bmG", "bmgG", "CP1", "CP2", "CP3", "radial", "star")
+VARIANTS = {
+    "classifier": "Classifier",
+    "classifier_smote": "Classifier-SMOTE",
+    "iqs": "IQS",
+    "iqs_smote": "IQS-SMOTE",
+    "iqs_cs_smote": "IQS-CS-SMOTE",
+    "model_based_iqs": "Model-based IQS",
+    "model_based_iqs_smote": "Model-based IQS-SMOTE",
+    "model_based_iqs_cs_smote": "Model-based IQS-CS-SMOTE",
+    "do_iqs": "DO-IQS",
+    "do_iqs_lb": "DO-IQS-LB",
+}
+COLUMNS = (
+    "dataset", "variant", "seed", "epochs", "balanced_accuracy", "region_balanced_accuracy",
+    "event_miss_rate", "time_to_event_mean", "time_to_event_median", "best_epoch",
+    "val_balanced_accuracy", "train_seconds",
+)  # fmt: skip
+Row = dict[str, Any]
+
+
+class Job(NamedTuple):
+    """One run."""
+
+    dataset: str
+    variant: str
+    seed: int
+    epochs: int
+    options: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells runs apart in the results file."""
+        return (self.dataset, self.variant, str(self.seed), str(self.epochs))
+
+
+def run(job: Job) -> Row:
+    """Train and test once, in a temporary folder."""
+    import contextlib
+    import io
+    import warnings
+
+    import train
+
+    files = (f"data/{job.dataset}", "../benchmarks/quiet", f"model/{job.variant}")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        words = ["fit", *(f"--config={ROOT}/configs/{name}.yaml" for name in files)]
+        words += [f"--seed_everything={job.seed}", f"--trainer.max_epochs={job.epochs}"]
+        words += [f"--runs_dir={folder}", *job.options]
+        start = time.perf_counter()
+        with contextlib.redirect_stdout(io.StringIO()):
+            cli = train.main(words)
+        seconds = time.perf_counter() - start
+        assert cli is not None
+        metrics = json.loads((Path(cli.trainer.logger.log_dir) / "metrics.json").read_text())
+    measured = {column: metrics.get(f"test/{column}") for column in COLUMNS}
+    return measured | {
+        "dataset": job.dataset,
+        "variant": job.variant,
+        "seed": job.seed,
+        "epochs": job.epochs,
+        "best_epoch": metrics["best_epoch"],
+        "val_balanced_accuracy": metrics["val/balanced_accuracy"],
+        "train_seconds": round(seconds, 2),
+    }
+
+
+def run_all(jobs: list[Job], file: Path, processes: int) -> None:
+    """Do the jobs that have no row in the file yet, adding each row as soon as it is there."""
+    done = {tuple(row[name] for name in COLUMNS[:4]) for row in read_rows(file)}
+    missing = [job for job in jobs if job.key not in done]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
+        futures = [pool.submit(run, job) for job in missing]
+        for future in tqdm(as_completed(futures), total=len(futures), unit="run"):
+            new = not file.exists()
+            with file.open("a", newline="") as stream:
+                writer = csv.DictWriter(stream, COLUMNS)
+                if new:
+                    writer.writeheader()
+                writer.writerow(future.result())
+
+
+def read_rows(file: Path) -> list[dict[str, str]]:
+    """Return the finished runs."""
+    if not file.exists():
+        return []
+    with file.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def table(
+    rows: Iterable[dict[str, str]],
+    column: str = "balanced_accuracy",
+    names: dict[str, str] | None = None,
+) -> Iterator[str]:
+    """Yield the lines of a Markdown table, mean ± 2 sd, the best three of a column in bold."""
+    values = defaultdict(list)
+    for row in rows:
+        values[row["dataset"], row["variant"]].append(float(row[column] or "nan"))
+    datasets = [name for name in DATA_SETS if any(key[0] == name for key in values)]
+    names = VARIANTS if names is None else names
+    variants = [name for name in names if any(key[1] == name for key in values)]
+    means = {key: float(np.mean(value)) for key, value in values.items()}
+    best = {
+        data: sorted((means.get((data, v), -1.0) for v in variants), reverse=True)[:3]
+        for data in datasets
+    }
+    yield "| | " + " | ".join(datasets) + " |"
+    yield "|---" * (len(datasets) + 1) + "|"
+    for variant in variants:
+        cells = []
+        for data in datasets:
+            if (data, variant) not in values:
+                cells.append("")
+                continue
+            mean = means[data, variant]
+            cell = f"{mean:.3f} ± {2 * float(np.std(values[data, variant])):.2f}"
+            cells.append(f"**{cell}**" if mean in best[data] else cell)
+        yield f"| {names[variant]} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Run the grid asked for and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
+    parser.add_argument("--data", nargs="+", default=DATA_SETS, help="data sets (default: all)")
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), help="(default: all)")
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds (default: 5)")
+    parser.add_argument("--epochs", type=int, default=200, help="epochs per run (default: 200)")
+    parser.add_argument("--processes", type=int, default=2, help="runs at a time (default: 2)")
+    parser.add_argument("--file", type=Path, default=RESULTS, help=f"results (default: {RESULTS})")
+    parser.add_argument("options", nargs="*", help="after --: further options for train.py")
+    args = parser.parse_args()
+    jobs = [
+        Job(data, variant, seed, args.epochs, tuple(args.options))
+        for seed in range(args.seeds)
+        for data in args.data
+        for variant in args.variants
+    ]
+    run_all(jobs, args.file, args.processes)
+    print("\n".join(table(read_rows(args.file))), file=sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The documentation names things that exist."""
+
+import importlib
+import re
+
+import pytest
+from conftest import ROOT, VARIANTS
+
+EQUATIONS = (ROOT / "docs/equations.md").read_text()
+ROWS = [line.split("|") for line in EQUATIONS.splitlines() if re.match(r"\| [EM–]", line)]
+
+
+def test_equations_page_lists_every_equation_and_metric():
+    listed = {row[1].strip() for row in ROWS}
+    assert listed >= {*(f"E{i}" for i in range(1, 11)), *(f"M{i}" for i in range(1, 7))}
+
+
+NAMES = sorted(set(re.findall(r"`((?:lit_ios|callbacks)[\w.]+)`", EQUATIONS)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_function_named_in_the_equations_page_exists(name):
+    module, _, attribute = name.rpartition(".")
+    assert callable(getattr(importlib.import_module(module), attribute))
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`(tests/[\w./]+)`", EQUATIONS))))
+def test_test_named_in_the_equations_page_exists(path):
+    assert (ROOT / path).exists()
+
+
+def test_variants_page_lists_every_settings_file():
+    page = (ROOT / "docs/variants.md").read_text()
+    assert all(f"| `{variant}` |" in page for variant in VARIANTS)
+
+
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")), ids=str
+)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
