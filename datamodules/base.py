@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 import torch
 
 from datamodules.loaders import BatchBy, PathLoader, Shard, TrainLoader
+from lit_ios.checks import check_choice
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import (
     SmoteKind,
@@ -68,6 +69,11 @@ class TrajectoryDataModule(pl.LightningDataModule):
         super().__init__()
         if not 0 < validation_share < 1:
             raise ValueError(f"validation_share must lie between 0 and 1, got {validation_share}")
+        if not ratio > 0:
+            raise ValueError(f"ratio must be positive, got {ratio}")
+        check_choice("oversampling", oversampling, Oversampling)
+        check_choice("smote_kind", smote_kind, SmoteKind)
+        check_choice("batch_by", batch_by, BatchBy)
         self.oversampling, self.ratio = oversampling, ratio
         self.neighbors, self.smote_kind = neighbors, smote_kind
         self.batch_size, self.batch_by = batch_size, batch_by
@@ -98,8 +104,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
     # What the trainer gets ------------------------------------------------------------------------
 
     def random(self, purpose: int) -> np.random.Generator:
-        """Return the generator for one purpose, independent of all others."""
-        return np.random.default_rng([self.seed, purpose])
+        """Return the generator for one purpose, independent of all others and of the loader's."""
+        return np.random.default_rng([0, self.seed, purpose])
 
     @cached_property
     def splits(self) -> Splits:
@@ -125,9 +131,10 @@ class TrajectoryDataModule(pl.LightningDataModule):
         if self.oversampling != "smote":
             return None
         train = self.training_paths
+        no_transition = train.last_rows[~train.stopped]
         return smote_stops(
-            train.states,
-            train.actions,
+            np.delete(train.states, no_transition, axis=0),
+            np.delete(train.actions, no_transition),
             self.random(purpose=3),
             neighbors=self.neighbors,
             ratio=self.ratio,

@@ -74,6 +74,8 @@ class TrainLoader:
         successor = np.where(actions == CONTINUE, np.arange(1, cemetery + 1), cemetery)
         censored_end = paths.last_rows[~paths.stopped]
         self.transitions = np.delete(np.arange(rows), censored_end)
+        if len(self.transitions) == 0:
+            raise ValueError("no transition to train on: every path is censored after one row")
         self.synthetic_rows = np.arange(rows, cemetery)
         self.actions, self.offsets = actions, paths.offsets
         self._state = torch.from_numpy(states.astype(np.float32, copy=False))
@@ -117,7 +119,7 @@ class TrainLoader:
 
     def _order(self) -> list[list[IntArray]]:
         """Deal this epoch's rows, or its paths and synthetic rows, out to the batches."""
-        rng = np.random.default_rng([self.seed, self.epoch])
+        rng = np.random.default_rng([1, self.seed, self.epoch])
         if self.batch_by == "rows":
             parts = [np.concatenate([self.transitions, self.synthetic_rows])]
         else:
@@ -150,7 +152,7 @@ class TrainLoader:
 
     def _drawn_again(self, rows: IntArray, number: int) -> IntArray:
         """Return positions in `rows` that local bootstrap adds to batch `number`."""
-        rng = np.random.default_rng([self.seed, self.epoch, number])
+        rng = np.random.default_rng([2, self.seed, self.epoch, number])
         assert self.bootstrap_ratio is not None
         return bootstrap_stops(self.actions[rows], rng, ratio=self.bootstrap_ratio)
 
@@ -173,17 +175,20 @@ class PathLoader:
 
     Args:
         paths: states in raw units.
-        rows_per_batch: a batch is full when it holds this many rows.
+        rows_per_batch: no path is added to a batch that holds this many rows.
         shard: this process takes every world_size-th path.
     """
 
     def __init__(
         self, paths: TrajectorySet, *, rows_per_batch: int = 65_536, shard: Shard = ALL
     ) -> None:
+        if rows_per_batch < 1:
+            raise ValueError(f"rows_per_batch must be at least 1, got {rows_per_batch}")
         self.paths = paths
         mine = np.arange(shard.rank, len(paths), shard.world_size)
-        filled = np.cumsum(paths.lengths[mine]) // rows_per_batch
-        self._groups = np.split(mine, np.flatnonzero(np.diff(filled)) + 1)
+        lengths = paths.lengths[mine]
+        batch = (np.cumsum(lengths) - lengths) // rows_per_batch
+        self._groups = np.split(mine, np.flatnonzero(np.diff(batch)) + 1)
 
     def __len__(self) -> int:
         """Return the number of batches of this process."""

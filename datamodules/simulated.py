@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from datamodules.base import Splits, TrajectoryDataModule
-from datamodules.simulators import BoundaryExit, ChangePoint, GainStopping, Horizon, Simulator
+from datamodules.simulators import (
+    BoundaryExit,
+    ChangePoint,
+    ChangeProblem,
+    ExitProblem,
+    Expert,
+    GainProblem,
+    GainStopping,
+    Horizon,
+    Simulator,
+)
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import split_paths
 
@@ -66,8 +76,8 @@ class GainStoppingData(SimulatedData):
     def __init__(
         self,
         *,
-        problem: Literal["bmG", "bmgG"] = "bmG",
-        expert: Literal["backward_induction", "lsm", "hindsight"] = "backward_induction",
+        problem: GainProblem = "bmG",
+        expert: Expert = "backward_induction",
         gamma_expert: float | None = None,
         steps: int = 50,
         dt: float = 1 / 50,
@@ -102,7 +112,7 @@ class BoundaryExitData(SimulatedData):
     def __init__(
         self,
         *,
-        problem: Literal["radial", "star"] = "radial",
+        problem: ExitProblem = "radial",
         dim: int = 2,
         steps: int = 49,
         dt: float = 1 / 50,
@@ -133,7 +143,7 @@ class ChangePointData(SimulatedData):
     def __init__(
         self,
         *,
-        problem: Literal["CP1", "CP2", "CP3"] = "CP1",
+        problem: ChangeProblem = "CP1",
         points: int = 51,
         paths: int = 175,
         test_paths: int = 75,

@@ -18,6 +18,16 @@ from lit_ios.configs import gather_config_options, merge_settings, read_settings
 from lit_ios.modules import StoppingModule
 
 
+class EpochLogger(TensorBoardLogger):
+    """TensorBoard curves over epochs instead of batches."""
+
+    def log_metrics(self, metrics: Any, step: int | None = None) -> None:
+        """Write scalars at the epoch Lightning sends along."""
+        values = dict(metrics)
+        epoch = values.pop("epoch", step)
+        super().log_metrics(values, None if epoch is None else int(epoch))
+
+
 class StoppingCLI(LightningCLI):
     """Links data to model, puts runs into runs/<data>/<variant>/version_N, tests after fitting."""
 
@@ -60,7 +70,7 @@ class StoppingCLI(LightningCLI):
         """Choose run folder and strategy where the user has not."""
         config = self._get(self.config_init, "trainer")
         if config.get("logger") in (None, True):
-            config["logger"] = TensorBoardLogger(
+            config["logger"] = EpochLogger(
                 save_dir=self._get(self.config, "runs_dir"),
                 name=f"{self.datamodule.name}/{self.variant}",
                 default_hp_metric=False,

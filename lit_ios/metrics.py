@@ -45,7 +45,6 @@ class _CountingMetric(Metric):
     """Counts events; ratios of counts are its results."""
 
     full_state_update = False
-    needs: str
 
     def _count(self, *names: str) -> None:
         for name in names:
@@ -155,30 +154,35 @@ class TimeToEvent(_CountingMetric):
 
     higher_is_better = False
     time_left: list[Tensor]
+    events: Tensor
 
     def __init__(self, quantile: float | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.quantile = quantile
         self.add_state("time_left", [], dist_reduce_fx="cat")
+        self._count("events")
 
     def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
         """Keep the time left on each caught path."""
         result = outcome(margin, paths, threshold)
         self.time_left.append(result.time_left[result.caught & paths.stopped].double())
+        self.events += paths.stopped.sum()
 
     def compute(self) -> Tensor:
         """Return mean or quantile; NaN if nothing was caught."""
+        known = self._share(self.events, self.events, "stopped paths")
+        if known != 1:
+            return known
         times = dim_zero_cat(self.time_left)
         if len(times) == 0:
-            return torch.tensor(torch.nan)
+            return known * torch.nan
         result = times.mean() if self.quantile is None else times.quantile(self.quantile)
         return result.float()
 
 
-class EventFrontier(Metric):
+class EventFrontier(_CountingMetric):
     """M5: event-miss rate against mean time to event as the threshold b takes every value."""
 
-    full_state_update = False
     values: list[Tensor]
     caught: list[Tensor]
     time_left: list[Tensor]
@@ -188,7 +192,7 @@ class EventFrontier(Metric):
         super().__init__(**kwargs)
         for name in ("values", "caught", "time_left"):
             self.add_state(name, [], dist_reduce_fx="cat")
-        self.add_state("events", torch.tensor(0), dist_reduce_fx="sum")
+        self._count("events")
 
     def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
         """Keep the margins at which some path's first stop changes."""
@@ -205,7 +209,8 @@ class EventFrontier(Metric):
 
     def compute(self) -> Tensor:
         """Return the area under the frontier: the mean time to event, averaged over all EMR."""
-        return frontier_area(self.curve())
+        known = self._share(self.events, self.events, "stopped paths")
+        return frontier_area(self.curve()) if known == 1 else known
 
 
 class _GridMetric(_CountingMetric):

@@ -1,13 +1,17 @@
 """Simulated stopping problems: pure NumPy, one frozen dataclass a simulator."""
 
 from datamodules.simulators.base import Horizon, MarginRegion, Simulator
-from datamodules.simulators.boundary_exit import BoundaryExit
-from datamodules.simulators.change_points import ChangePoint
-from datamodules.simulators.gain_stopping import GainStopping
+from datamodules.simulators.boundary_exit import BoundaryExit, ExitProblem
+from datamodules.simulators.change_points import ChangePoint, ChangeProblem
+from datamodules.simulators.gain_stopping import Expert, GainProblem, GainStopping
 
 __all__ = [
     "BoundaryExit",
     "ChangePoint",
+    "ChangeProblem",
+    "ExitProblem",
+    "Expert",
+    "GainProblem",
     "GainStopping",
     "Horizon",
     "MarginRegion",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -59,12 +59,6 @@ class MarginRegion:
         if times.shape != features.shape[:1]:
             raise ValueError(f"times must have shape ({len(features)},), got {times.shape}")
         return np.asarray(self.margin(features, times) >= 0)
-
-
-def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Refuse a value that is not among the allowed ones."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
 
 
 def check_range(name: str, value: float, low: float, high: float = np.inf) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from datamodules.simulators.base import Horizon, MarginRegion, check_choice, check_range
+from datamodules.simulators.base import Horizon, MarginRegion, check_range
 from datamodules.simulators.brownian import (
     apply_horizon,
     brownian_motion,
@@ -15,9 +15,13 @@ from datamodules.simulators.brownian import (
     cut_at_stop,
     stop_by_margin,
 )
+from lit_ios.checks import check_choice
 from lit_ios.trajectories import FloatArray, TrajectorySet
 
 TIPS, INNER, ROTATION = 5, 0.5, 0.32  # of the star; inner radius as a share of the outer one
+
+
+ExitProblem = Literal["radial", "star"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class BoundaryExit:
             there; censor: the path is censored there.
     """
 
-    problem: Literal["radial", "star"]
+    problem: ExitProblem
     dim: int = 2
     steps: int = 49
     dt: float = 1 / 50
@@ -42,8 +46,8 @@ class BoundaryExit:
 
     def __post_init__(self) -> None:
         """Check the arguments."""
-        check_choice("problem", self.problem, ("radial", "star"))
-        check_choice("horizon", self.horizon, ("stop", "censor"))
+        check_choice("problem", self.problem, ExitProblem)
+        check_choice("horizon", self.horizon, Horizon)
         check_range("dim", self.dim, 1)
         check_range("steps", self.steps, 1)
         check_range("dt", self.dt, np.finfo(np.float64).tiny)

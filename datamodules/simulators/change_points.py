@@ -8,9 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from datamodules.simulators.base import check_choice, check_range
+from datamodules.simulators.base import check_range
 from datamodules.simulators.bayes_filter import Law, best_threshold, stopped_probability
 from datamodules.simulators.brownian import cut_at_stop
+from lit_ios.checks import check_choice
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 
 CALIBRATION_PATHS, CALIBRATION_SEED = 20_000, 20_250_303
@@ -21,6 +22,9 @@ LAWS = {  # before and after the change
     "CP2": (Law(lag1=0.25, lag2=0.05), Law(lag1=0.75, lag2=0.5)),
     "CP3": (Law(deviation=1.0), Law(deviation=5.0)),
 }
+
+
+ChangeProblem = Literal["CP1", "CP2", "CP3"]
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,12 @@ class ChangePoint:
         points: number of points of a whole path, before the cuts at either end.
     """
 
-    problem: Literal["CP1", "CP2", "CP3"]
+    problem: ChangeProblem
     points: int = 51
 
     def __post_init__(self) -> None:
         """Check the arguments."""
-        check_choice("problem", self.problem, tuple(LAWS))
+        check_choice("problem", self.problem, ChangeProblem)
         check_range("points", self.points, 12)  # fewer: no room for two post-change points
 
     @property

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from datamodules.simulators.base import Horizon, MarginRegion, check_choice, check_range
+from datamodules.simulators.base import Horizon, MarginRegion, check_range
 from datamodules.simulators.brownian import (
     NEVER,
     apply_horizon,
@@ -24,9 +24,14 @@ from datamodules.simulators.experts import (
     hindsight_stops,
     lsm,
 )
+from lit_ios.checks import check_choice
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 
 GAMMA_EXPERT = {"bmG": 0.85, "bmgG": 0.99}
+
+
+GainProblem = Literal["bmG", "bmgG"]
+Expert = Literal["backward_induction", "lsm", "hindsight"]
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,8 @@ class GainStopping:
             censored there, unless it is in the stopping region of the step before.
     """
 
-    problem: Literal["bmG", "bmgG"]
-    expert: Literal["backward_induction", "lsm", "hindsight"] = "backward_induction"
+    problem: GainProblem
+    expert: Expert = "backward_induction"
     gamma_expert: float | None = None
     steps: int = 50
     dt: float = 1 / 50
@@ -56,9 +61,9 @@ class GainStopping:
 
     def __post_init__(self) -> None:
         """Check the arguments."""
-        check_choice("problem", self.problem, ("bmG", "bmgG"))
-        check_choice("expert", self.expert, ("backward_induction", "lsm", "hindsight"))
-        check_choice("horizon", self.horizon, ("stop", "censor"))
+        check_choice("problem", self.problem, GainProblem)
+        check_choice("expert", self.expert, Expert)
+        check_choice("horizon", self.horizon, Horizon)
         check_range("gamma_expert", self.gamma, 0, 1)
         check_range("steps", self.steps, 1)
         check_range("dt", self.dt, np.finfo(np.float64).tiny)

@@ -81,6 +81,7 @@ def frontier_area(curve: Frontier) -> Tensor:
     first = torch.ones_like(rate, dtype=torch.bool)
     first[1:] = rate[1:] < rate[:-1]  # the highest threshold that reaches this rate
     rate, time = rate[first], time[first]
+    time = time.flip(0).cummin(0).values.flip(0)  # a lower threshold may lose less time
     upper = torch.cat([rate.new_ones(1), rate[:-1]])
     # EMR levels in [rate_k, upper_k) are reached by point k
     return (time * (upper - rate)).sum().float()

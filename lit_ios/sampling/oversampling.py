@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from imblearn.over_sampling import SMOTE, BorderlineSMOTE
 
+from lit_ios.checks import check_choice
 from lit_ios.trajectories import STOP, FloatArray, IntArray
 
 SmoteKind = Literal["regular", "borderline"]
@@ -35,6 +36,7 @@ def smote_stops(
         ratio: stops per continue row after oversampling.
         kind: `borderline` interpolates only from stops near continue rows.
     """
+    check_choice("kind", kind, SmoteKind)
     if ratio <= 0:
         raise ValueError(f"ratio must be positive, got {ratio}")
     stops = int((actions == STOP).sum())
@@ -46,12 +48,21 @@ def smote_stops(
     wanted = round(ratio * (len(actions) - stops))
     if wanted <= stops:
         return np.empty((0, states.shape[1]), dtype=states.dtype)
-    sampler = (SMOTE if kind == "regular" else BorderlineSMOTE)(
-        sampling_strategy={STOP: wanted},
-        k_neighbors=min(neighbors, stops - 1),
-        random_state=int(rng.integers(2**31)),
-    )
+    options = {
+        "sampling_strategy": {STOP: wanted},
+        "k_neighbors": min(neighbors, stops - 1),
+        "random_state": int(rng.integers(2**31)),
+    }
+    if kind == "regular":
+        sampler = SMOTE(**options)
+    else:
+        sampler = BorderlineSMOTE(**options, m_neighbors=min(10, len(actions) - 1))
     enlarged, _ = sampler.fit_resample(states, actions)
+    if len(enlarged) == len(states):
+        raise OversamplingError(
+            "borderline SMOTE found no stop row near the border between stops and continues; "
+            "use smote_kind: regular"
+        )
     return np.asarray(enlarged[len(states) :], dtype=states.dtype)
 
 

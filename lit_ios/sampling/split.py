@@ -20,7 +20,7 @@ def split_paths(
         rng: the order of the deal.
     """
     weights = np.asarray(shares, dtype=float)
-    if weights.ndim != 1 or len(weights) < 1 or not (weights > 0).all():
+    if weights.ndim != 1 or len(weights) < 1 or not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError(f"shares must be positive numbers, got {list(shares)}")
     if len(paths) < len(weights):
         raise TrajectoryError(
@@ -29,7 +29,7 @@ def split_paths(
     ends = np.round(np.cumsum(weights) / weights.sum() * len(paths)).astype(int)
     # every set gets at least one path
     for i in range(len(ends)):
-        ends[i] = max(ends[i], i + 1)
+        ends[i] = max(ends[i], (ends[i - 1] if i else 0) + 1)
         ends[i] = min(ends[i], len(paths) - (len(ends) - 1 - i))
     order = rng.permutation(len(paths))
     starts = [0, *ends[:-1]]
