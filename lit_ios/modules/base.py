@@ -94,7 +94,7 @@ class StoppingModule(pl.LightningModule):
         gamma: float = 0.99,
         epsilon: float = 0.1,
         learning_rate: float = 0.01,
-        learning_rate_decay: float = 0.9999,
+        learning_rate_decay: float = 0.99,
         gradient_clip: float | None = None,
         updates: Updates = "joint",
     ) -> None:

@@ -176,7 +176,7 @@ def test_schedules_go_on_where_the_run_was_stopped(run_train, tmp_path):
     assert float(state["epsilon"]) == pytest.approx(0.1 * 0.9999**epoch)
     assert float(state["confidence"]) == pytest.approx(0.99 * 0.95**epoch)
     rates = [group["lr"] for s in checkpoint["optimizer_states"] for group in s["param_groups"]]
-    assert rates == pytest.approx([0.01 * 0.9999 ** (epoch + 1)] * len(rates))
+    assert rates == pytest.approx([0.01 * 0.99 ** (epoch + 1)] * len(rates))
 
 
 def test_do_iqs_refuses_synthetic_rows(run_train):
