@@ -52,9 +52,13 @@ def main(args: list[str] | None = None) -> LightningCLI | None:
     # heavy imports, not needed for the help above; the packages make class names known
     import callbacks  # noqa: F401
     import datamodules  # noqa: F401
+    from lit_ios.checks import UserError
     from lit_ios.cli import StoppingCLI
 
-    return StoppingCLI.run(words, default_config=CONFIGS / "default.yaml")
+    try:
+        return StoppingCLI.run(words, default_config=CONFIGS / "default.yaml")
+    except UserError as error:
+        raise SystemExit(f"error: {error}") from None
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from datamodules.simulated import (
     GainStoppingData,
     SimulatedData,
 )
+from datamodules.table import TableData
 
 __all__ = [
     "BoundaryExitData",
@@ -18,6 +19,7 @@ __all__ = [
     "Shard",
     "SimulatedData",
     "Splits",
+    "TableData",
     "TrainLoader",
     "TrajectoryDataModule",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import re
 import warnings
 from pathlib import Path
@@ -38,6 +39,7 @@ class StoppingCLI(LightningCLI):
         files, others = gather_config_options(args)
         layers: list[str | Path] = [default_config, *run_config(others), *files]
         settings = merge_settings(read_settings(file) for file in layers)
+        settings = merge_settings([settings, *checkpoint_settings(others, settings)])
         return cls(
             model_class=StoppingModule,
             subclass_mode_model=True,
@@ -56,6 +58,11 @@ class StoppingCLI(LightningCLI):
             default=1,
             help="CPU threads of PyTorch; one is fastest for small networks.",
         )
+        parser.add_argument(
+            "--output",
+            type=str | None,
+            help="predict: the .csv or .parquet file of decisions (default: in the run folder).",
+        )
         parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
         for name in ("feature_names", "lags", "include_time"):
             parser.link_arguments(f"data.{name}", f"model.init_args.{name}", apply_on="instantiate")
@@ -66,9 +73,17 @@ class StoppingCLI(LightningCLI):
             self.config[self.subcommand]["verbose"] = False
         torch.set_num_threads(self._get(self.config, "threads"))
 
+    def after_instantiate_classes(self) -> None:
+        """Read the data now: what is wrong with them is said before anything is written."""
+        self.datamodule.setup(self.subcommand)
+
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Choose run folder and strategy where the user has not."""
         config = self._get(self.config_init, "trainer")
+        output = self._get(self.config, "output")
+        for callback in config.get("callbacks") or []:
+            if output is not None and hasattr(callback, "output"):
+                callback.output = output
         if config.get("logger") in (None, True):
             config["logger"] = EpochLogger(
                 save_dir=self._get(self.config, "runs_dir"),
@@ -107,13 +122,35 @@ def _be_quiet() -> None:
     warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
 
 
+def checkpoint_settings(args: list[str], settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Make a table be read with the features the checkpoint was trained on.
+
+    A table to predict needs no stops.
+    """
+    checkpoint = _checkpoint(args)
+    if checkpoint is None or not settings["data"]["class_path"].endswith("TableData"):
+        return []
+    try:
+        features = torch.load(checkpoint, weights_only=True)["hyper_parameters"]["feature_names"]
+    except (pickle.UnpicklingError, KeyError, RuntimeError) as error:
+        raise SystemExit(f"--ckpt_path: {checkpoint} is no checkpoint of this program") from error
+    init_args = {"features": features, "labelled": args[0] != "predict"}
+    return [{"data": {"init_args": init_args}}]
+
+
 def run_config(args: list[str]) -> list[Path]:
     """Return the settings of the run that the checkpoint named in `args` belongs to."""
+    checkpoint = _checkpoint(args)
+    config = None if checkpoint is None else checkpoint.parent.parent / "config.yaml"
+    return [config] if config is not None and config.is_file() else []
+
+
+def _checkpoint(args: list[str]) -> Path | None:
+    """Return the file given as --ckpt_path, if any."""
     words = [part for word in args for part in word.split("=", 1)]
     if "--ckpt_path" not in words[:-1]:
-        return []
+        return None
     checkpoint = Path(words[words.index("--ckpt_path") + 1])
     if not checkpoint.is_file():
         raise SystemExit(f"--ckpt_path: there is no file {checkpoint}")
-    config = checkpoint.parent.parent / "config.yaml"
-    return [config] if config.is_file() else []
+    return checkpoint

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lit_ios.checks import UserError
+
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -24,7 +26,7 @@ BoolArray = npt.NDArray[np.bool_]
 STOP, CONTINUE = 0, 1
 
 
-class TrajectoryError(ValueError):
+class TrajectoryError(UserError):
     """Data that are no valid stopped paths; the message says where."""
 
 

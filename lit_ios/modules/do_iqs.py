@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lit_ios.batches import TrainBatch
+from lit_ios.checks import UserError
 from lit_ios.functional import (
     GainLoss,
     GainTarget,
@@ -67,7 +68,7 @@ class DOIQS(ModelBasedIQS):
     def on_train_start(self) -> None:
         """Refuse synthetic rows: they have no history to add up."""
         if len(getattr(self.trainer.train_dataloader, "synthetic_rows", ())):
-            raise ValueError(
+            raise UserError(
                 "DO-IQS cannot use SMOTE rows, which belong to no path: set "
                 "data.init_args.oversampling to bootstrap or none"
             )

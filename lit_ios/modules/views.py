@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lit_ios.batches import TrainBatch
+from lit_ios.checks import UserError
 from lit_ios.functional import confidence_weight, cumulative_gain, soft_value
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class AugmentedView(PredictedView):
         """Y of all rows of the batch's paths, followed by one zero; (M + 1,)."""
         paths = self.batch.paths
         if paths is None or self.batch.at is None:
-            raise ValueError(
+            raise UserError(
                 "DO-IQS needs whole paths to add up gains: set data.init_args.batch_by to paths"
             )
         with torch.no_grad():

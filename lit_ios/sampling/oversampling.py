@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 from imblearn.over_sampling import SMOTE, BorderlineSMOTE
 
-from lit_ios.checks import check_choice
+from lit_ios.checks import UserError, check_choice
 from lit_ios.trajectories import STOP, FloatArray, IntArray
 
 SmoteKind = Literal["regular", "borderline"]
 
 
-class OversamplingError(ValueError):
+class OversamplingError(UserError):
     """Too few stops to make more of them."""
 
 

@@ -180,5 +180,5 @@ def test_schedules_go_on_where_the_run_was_stopped(run_train, tmp_path):
 
 
 def test_do_iqs_refuses_synthetic_rows(run_train):
-    with pytest.raises(ValueError, match="cannot use SMOTE rows"):
+    with pytest.raises(SystemExit, match="cannot use SMOTE rows"):
         run_train("fit", *ONE_EPOCH, "--data.init_args.oversampling=smote", model="do_iqs_lb")

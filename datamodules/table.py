@@ -1,0 +1,109 @@
+"""The user's own data: a long table of paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from datamodules.base import Splits, TrajectoryDataModule
+from lit_ios.readers import Missing, TableError, TableRoles, read_paths
+from lit_ios.readers.columns import TimeUnit
+from lit_ios.sampling import split_paths
+from lit_ios.trajectories import TrajectorySet
+
+
+class TableData(TrajectoryDataModule):
+    """Paths from CSV or Parquet files in long form: one row per path and time.
+
+    Args:
+        file: the table: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet, or a folder of such files.
+        path_column: names the path a row belongs to.
+        time_column: numbers, or dates.
+        features: columns the state is made of; null for all that have no other role. Columns of
+            text become one 0/1 feature per category.
+        stop_column: 1 where the expert stopped, else 0; a path without 1 is censored. Without
+            this column the last row of each path is its stop.
+        censored_column: 1 on the rows of paths that were censored.
+        val_file: a table of validation paths; null to take a share of the training paths.
+        test_file: a table of test paths; null to take a share of all paths.
+        test_share: share of the paths held out for the test, without `test_file`.
+        missing: what to do about missing and infinite values.
+        sort: put the rows of each path into the order of time, instead of asking for it.
+        time_unit: unit of time where the time column holds dates.
+        labelled: false for a file to decide on, whose stops are not known: stop and censored
+            columns are not read and all paths are predicted.
+        **kwargs: see TrajectoryDataModule.
+    """
+
+    def __init__(
+        self,
+        *,
+        file: str,
+        path_column: str,
+        time_column: str,
+        features: list[str] | None = None,
+        stop_column: str | None = None,
+        censored_column: str | None = None,
+        val_file: str | None = None,
+        test_file: str | None = None,
+        test_share: float = 0.3,
+        missing: Missing = "error",
+        sort: bool = False,
+        time_unit: TimeUnit = "hours",
+        labelled: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not 0 < test_share < 1:
+            raise ValueError(f"test_share must lie between 0 and 1, got {test_share}")
+        self.file, self.val_file, self.test_file = file, val_file, test_file
+        self.test_share, self.labelled = test_share, labelled
+        self.roles = TableRoles(
+            path_column=path_column,
+            time_column=time_column,
+            features=None if features is None else tuple(features),
+            stop_column=stop_column if labelled else None,
+            censored_column=censored_column if labelled else None,
+            missing=missing,
+            sort=sort,
+            time_unit=time_unit,
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the file without its endings."""
+        return Path(self.file).name.split(".")[0] or "table"
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features, categories as column=value."""
+        return list(self.table.feature_names)
+
+    @cached_property
+    def table(self) -> TrajectorySet:
+        """All paths of the main file."""
+        return read_paths(self.file, self.roles, training=self.labelled)
+
+    def read_splits(self) -> Splits:
+        """Take the given files, and split by path what was not given."""
+        if not self.labelled:
+            return Splits(self.table, self.table, self.table)
+        train, val, test = self.table, self._other(self.val_file), self._other(self.test_file)
+        if test is None:
+            shares = (1 - self.test_share, self.test_share)
+            train, test = split_paths(train, shares, self.random(purpose=1))
+        if val is None:
+            shares = (1 - self.validation_share, self.validation_share)
+            train, val = split_paths(train, shares, self.random(purpose=2))
+        if not train.stopped.any():
+            raise TableError(f"{self.file}: no stopped path fell into the training split")
+        return Splits(train, val, test)
+
+    def _other(self, file: str | None) -> TrajectorySet | None:
+        """Read a further file with the features of the main one."""
+        if file is None:
+            return None
+        roles = replace(self.roles, features=tuple(self.feature_names))
+        return read_paths(file, roles, training=False)

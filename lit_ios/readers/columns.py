@@ -1,0 +1,149 @@
+"""Columns → arrays: numbers, times, names and flags, each with errors that say where."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lit_ios.readers.files import TableError
+from lit_ios.trajectories import BoolArray, FloatArray
+
+TimeUnit = Literal["seconds", "minutes", "hours", "days"]
+
+_NANOSECONDS = {"seconds": 1e9, "minutes": 60e9, "hours": 3600e9, "days": 86400e9}
+MOST_CATEGORIES = 100
+
+
+class Source:
+    """One table and how to speak of its places."""
+
+    def __init__(self, name: str, table: pa.Table, path_column: str | None = None) -> None:
+        self.name, self.table, self.path_column = name, table, path_column
+        for column in table.column_names:
+            if pa.types.is_binary(table[column].type):
+                raise TableError(f"{name}, column {column!r}: text that is not UTF-8")
+
+    def where(self, column: str, row: int) -> str:
+        """Name a cell; rows count from 1, the header not counted."""
+        path = ""
+        if self.path_column is not None and column != self.path_column:
+            path = f", path {str(self.table[self.path_column][row].as_py())!r}"
+        return f"{self.name}, column {column!r}{path}, row {row + 1}"
+
+    def is_text(self, column: str) -> bool:
+        """Whether a column holds text (also if it is stored as a dictionary)."""
+        kind = self.table[column].type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+    def texts(self, column: str) -> pa.ChunkedArray:
+        """Return a column as text."""
+        return self.table[column].cast(pa.string())
+
+    def numbers(self, column: str) -> FloatArray:
+        """Return a numeric column, missing values as NaN; text in it is an error."""
+        values = self.table[column]
+        if self.is_text(column):
+            raise TableError(f"{self.where(column, self._first_text(column))}: not a number: "
+                             f"{values[self._first_text(column)].as_py()!r}")  # fmt: skip
+        kind = values.type
+        if pa.types.is_null(kind):
+            return np.full(len(values), np.nan)
+        if not (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_boolean(kind)
+            or pa.types.is_decimal(kind)
+        ):
+            raise TableError(
+                f"{self.name}, column {column!r}: a feature must be numbers or text, got {kind}"
+            )
+        wanted = pa.float32() if pa.types.is_float32(kind) else pa.float64()
+        if pa.types.is_boolean(kind):
+            values = values.cast(pa.int8())
+        return np.asarray(values.cast(wanted, safe=False).to_numpy())
+
+    def _first_text(self, column: str) -> int:
+        """Return the first row of a text column that is no number."""
+        for row, text in enumerate(self.texts(column).to_pylist()):
+            if text is not None and not _is_number(text):
+                return row
+        return 0
+
+    def holds_numbers(self, column: str) -> bool:
+        """Whether some cell of a text column is a number: then the text is a mistake."""
+        distinct = pc.unique(self.texts(column)).to_pylist()
+        return any(text is not None and _is_number(text) for text in distinct)
+
+    def times(self, column: str, unit: TimeUnit) -> FloatArray:
+        """Return a column of times: numbers as they are, dates in `unit` since 1970."""
+        values = self.table[column]
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            raise TableError(f"{self.where(column, row)}: no time")
+        kind = values.type
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            stamps = values.cast(pa.timestamp("ns", getattr(kind, "tz", None)), safe=False)
+            return np.asarray(stamps.cast(pa.int64()).to_numpy() / _NANOSECONDS[unit])
+        if self.is_text(column):
+            row = self._first_text(column)
+            text = values[row].as_py()
+            raise TableError(f"{self.where(column, row)}: neither a number nor a date: {text!r}")
+        times = self.numbers(column).astype(np.float64)
+        if not np.isfinite(times).all():
+            row = int(np.argmin(np.isfinite(times)))
+            raise TableError(f"{self.where(column, row)}: time must be finite, got {times[row]}")
+        return times
+
+    def flags(self, column: str) -> BoolArray:
+        """Return a column of 0 and 1, or false and true."""
+        values = self.numbers(column)
+        bad = ~np.isin(values, (0.0, 1.0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise TableError(f"{self.where(column, row)}: a flag must be 0 or 1, got {values[row]}")
+        return np.asarray(values == 1)
+
+    def path_names(self, column: str) -> pa.DictionaryArray:
+        """Return the path of each row; an empty one is an error."""
+        names = self.texts(column).combine_chunks()
+        empty = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(names), ""), True)
+        if pc.any(empty).as_py():
+            row = int(np.argmax(empty.to_numpy(zero_copy_only=False)))
+            raise TableError(f"{self.where(column, row)}: the path has no name")
+        return names.dictionary_encode()
+
+    def one_hot(self, column: str, categories: list[str]) -> FloatArray:
+        """Return one 0/1 column per category; a value outside them is an error."""
+        codes = pc.index_in(self.texts(column), pa.array(categories)).to_numpy()
+        codes = np.nan_to_num(np.asarray(codes, dtype=np.float64), nan=-1).astype(int)
+        if (codes < 0).any():
+            row = int(np.argmax(codes < 0))
+            value = self.table[column][row].as_py()
+            raise TableError(
+                f"{self.where(column, row)}: {value!r} is none of the known categories "
+                f"{', '.join(map(repr, categories))}"
+            )
+        return np.asarray(np.eye(len(categories))[codes])
+
+    def categories(self, column: str) -> list[str]:
+        """Return the distinct values of a categorical column, sorted."""
+        found = sorted(x for x in pc.unique(self.texts(column)).to_pylist() if x is not None)
+        if len(found) > MOST_CATEGORIES:
+            raise TableError(
+                f"{self.name}, column {column!r}: {len(found)} different texts are names, not "
+                f"categories (at most {MOST_CATEGORIES}); leave the column out of features"
+            )
+        return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
