@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from lit_ios.trajectories import FloatArray
+from lit_ios.trajectories import FloatArray, TrajectorySet
 
 EXPERT, POLICY = "#0072B2", "#D55E00"  # Okabe and Ito's blue and vermilion
 
@@ -136,6 +136,31 @@ def margins_along_paths(paths: Sequence[PathMargins], threshold: float = 0.0) ->
         Line2D([], [], color="0.6", linestyle=":", label="threshold"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def feature_paths(paths: TrajectorySet, most_features: int = 9, most_paths: int = 40) -> Figure:
+    """Draw features along time since each path began, with the rows where the expert stopped."""
+    shown = min(most_features, len(paths.feature_names))
+    columns = min(3, shown)
+    rows = -(-shown // columns)
+    figure = Figure(figsize=(4.2 * columns, 2.6 * rows + 0.5), layout="constrained")
+    all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    elapsed = paths.times - np.repeat(paths.times[paths.offsets[:-1]], paths.lengths)
+    drawn = min(most_paths, len(paths))
+    last = paths.last_rows[:drawn][paths.stopped[:drawn]]
+    for axes in all_axes[shown:]:
+        axes.set_visible(False)
+    for feature, axes in zip(range(shown), all_axes, strict=False):
+        values = paths.states[:, feature]
+        for start, end in zip(paths.offsets[:drawn], paths.offsets[1 : drawn + 1], strict=True):
+            axes.plot(elapsed[start:end], values[start:end], color="0.6", linewidth=0.7)
+        axes.plot(elapsed[last], values[last], "o", color=EXPERT, markersize=3)
+        axes.set_title(paths.feature_names[feature], fontsize=10)
+    for axes in all_axes[max(0, shown - columns) : shown]:
+        axes.set_xlabel("time since the path began")
+    handle = Line2D([], [], color=EXPERT, marker="o", linestyle="", label="expert stops")
+    figure.legend(handles=[handle], loc="outside lower center", frameon=False)
     return figure
 
 
