@@ -1,1 +1,1 @@
-"""Measurements of this project: tables of accuracy, speed and memory."""
+"""Measurements of this project."""

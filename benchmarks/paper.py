@@ -39,7 +39,7 @@ VARIANTS = {
 COLUMNS = (
     "dataset", "variant", "seed", "epochs", "balanced_accuracy", "region_balanced_accuracy",
     "event_miss_rate", "time_to_event_mean", "time_to_event_median", "best_epoch",
-    "val_balanced_accuracy", "train_seconds",
+    "val_balanced_accuracy", "train_seconds", "options",
 )  # fmt: skip
 Row = dict[str, Any]
 
@@ -56,7 +56,8 @@ class Job(NamedTuple):
     @property
     def key(self) -> tuple[str, ...]:
         """What tells runs apart in the results file."""
-        return (self.dataset, self.variant, str(self.seed), str(self.epochs))
+        fields = (self.dataset, self.variant, str(self.seed), str(self.epochs))
+        return (*fields, " ".join(self.options))
 
 
 def run(job: Job) -> Row:
@@ -88,18 +89,22 @@ def run(job: Job) -> Row:
         "best_epoch": metrics["best_epoch"],
         "val_balanced_accuracy": metrics["val/balanced_accuracy"],
         "train_seconds": round(seconds, 2),
+        "options": " ".join(job.options),
     }
 
 
 def run_all(jobs: list[Job], file: Path, processes: int) -> None:
     """Do the jobs that have no row in the file yet, adding each row as soon as it is there."""
-    done = {tuple(row[name] for name in COLUMNS[:4]) for row in read_rows(file)}
+    done = {tuple(row[name] for name in (*COLUMNS[:4], "options")) for row in read_rows(file)}
     missing = [job for job in jobs if job.key not in done]
     file.parent.mkdir(parents=True, exist_ok=True)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-        futures = [pool.submit(run, job) for job in missing]
+        futures = {pool.submit(run, job): job for job in missing}
         for future in tqdm(as_completed(futures), total=len(futures), unit="run"):
+            if future.exception() is not None:
+                print(f"{futures[future]} failed: {future.exception()!r}", file=sys.stderr)
+                continue
             new = not file.exists()
             with file.open("a", newline="") as stream:
                 writer = csv.DictWriter(stream, COLUMNS)
@@ -150,8 +155,10 @@ def table(
 def main() -> None:
     """Run the grid asked for and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
-    parser.add_argument("--data", nargs="+", default=DATA_SETS, help="data sets (default: all)")
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), help="(default: all)")
+    parser.add_argument(
+        "--data", nargs="+", default=DATA_SETS, choices=DATA_SETS, help="data sets (default: all)"
+    )
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS)
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds (default: 5)")
     parser.add_argument("--epochs", type=int, default=200, help="epochs per run (default: 200)")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time (default: 2)")
@@ -165,7 +172,10 @@ def main() -> None:
         for variant in args.variants
     ]
     run_all(jobs, args.file, args.processes)
-    print("\n".join(table(read_rows(args.file))), file=sys.stdout)
+    keys = {job.key for job in jobs}
+    fields = (*COLUMNS[:4], "options")
+    rows = [row for row in read_rows(args.file) if tuple(row[name] for name in fields) in keys]
+    print("\n".join(table(rows)))
 
 
 if __name__ == "__main__":

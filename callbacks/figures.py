@@ -48,7 +48,7 @@ class StoppingFigures(Callback):
         """Send figures to TensorBoard now and then."""
         due = self.every_n_epochs and (trainer.current_epoch + 1) % self.every_n_epochs == 0
         if due and isinstance(trainer.logger, TensorBoardLogger):
-            self._show(trainer, self._figures(trainer, pl_module), "val")
+            self._show(trainer, self._figures(trainer, pl_module, "val"), "val")
 
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Log M6 where there is a true region."""
@@ -69,7 +69,7 @@ class StoppingFigures(Callback):
     @rank_zero_only
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the figures of the tested checkpoint."""
-        figures = self._figures(trainer, pl_module)
+        figures = self._figures(trainer, pl_module, "test")
         self._show(trainer, figures, "test")
         folder = run_folder(trainer)
         if folder is not None:
@@ -85,10 +85,10 @@ class StoppingFigures(Callback):
                     f"{stage}/{name}", figure, trainer.current_epoch, close=False
                 )
 
-    def _figures(self, trainer: pl.Trainer, pl_module: Any) -> dict[str, Any]:
+    def _figures(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> dict[str, Any]:
         datamodule = trainer.datamodule  # type: ignore[attr-defined]
         threshold = float(pl_module.threshold)
-        figures = {"margins": self._margins(pl_module, datamodule, threshold)}
+        figures = {"margins": self._margins(pl_module, datamodule, stage)}
         grid = stopping_grid(pl_module, datamodule, self.points)
         if grid is not None:
             at = int(np.argmin(np.abs(grid.times - self.time)))
@@ -112,8 +112,9 @@ class StoppingFigures(Callback):
             )
         return figures
 
-    def _margins(self, pl_module: Any, datamodule: Any, threshold: float) -> Any:
-        batch = next(iter(datamodule.test_dataloader()))
+    def _margins(self, pl_module: Any, datamodule: Any, stage: str) -> Any:
+        threshold = float(pl_module.threshold)
+        batch = datamodule.whole_paths(stage)
         with evaluating(pl_module):
             margin = pl_module(
                 datamodule.transfer_batch_to_device(batch, pl_module.device, 0)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from lit_ios.trajectories import FloatArray
 
@@ -41,9 +40,11 @@ def evaluating(module: Any) -> Iterator[None]:
     """Switch to evaluation without gradients, and back."""
     was_training = module.training
     module.eval()
-    with torch.no_grad():
-        yield
-    module.train(was_training)
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        module.train(was_training)
 
 
 def stopping_grid(module: Any, datamodule: Any, points: int) -> Grid | None:
@@ -71,14 +72,16 @@ def stopping_grid(module: Any, datamodule: Any, points: int) -> Grid | None:
 
 
 def _typical(module: Any, datamodule: Any) -> Typical:
-    batch = next(iter(datamodule.val_dataloader()))
-    time, group = np.unique(batch.state[:, -1].numpy(), return_inverse=True)
-    count = np.bincount(group)
-    moved = datamodule.transfer_batch_to_device(batch, module.device, 0)
-    previous_y: Tensor | None = module(moved).previous_y
-    y = np.zeros(len(group)) if previous_y is None else previous_y.cpu().numpy()
-    steps = np.bincount(group, weights=batch.step.numpy()) / count
-    return Typical(time, steps, np.bincount(group, weights=y) / count)
+    """Average step and y⁻ of the validation paths, at the times of the grid."""
+    batch = datamodule.whole_paths("val")
+    previous_y = module(datamodule.transfer_batch_to_device(batch, module.device, 0)).previous_y
+    elapsed, step = batch.state[:, -1].numpy(), batch.step.numpy()
+    y = np.zeros(len(step)) if previous_y is None else previous_y.cpu().numpy()
+    time, group = np.unique(elapsed, return_inverse=True)
+    mean_y = np.bincount(group, weights=y) / np.bincount(group)
+    rate = step.sum() / max(elapsed.sum(), 1e-12)  # steps per unit of time
+    grid = datamodule.grid_times
+    return Typical(grid, grid * rate, np.interp(grid, time, mean_y))
 
 
 def _q_at(

@@ -47,8 +47,9 @@ class RunSummary(Callback):
         folder = run_folder(trainer)
         if folder is None:
             return
-        known = {name: None if math.isnan(value) else value for name, value in metrics.items()}
-        text = json.dumps(known | _best_epoch(trainer), indent=2)
+        values = metrics | _best_epoch(trainer)
+        known = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        text = json.dumps(known, indent=2, allow_nan=False)
         (folder / "metrics.json").write_text(text + "\n")
         _log_hyperparameters(trainer, pl_module, metrics)
         print(_places(folder))
@@ -66,7 +67,8 @@ def _places(folder: Path) -> str:
     lines = [f"  run folder   {folder}"]
     figures = sorted((folder / "figures").glob("*.png"))
     lines += [f"  figure       {figure}" for figure in figures]
-    lines.append(f"  curves       tensorboard --logdir {folder.parents[2]}")
+    runs = folder.parents[2] if len(folder.parents) > 2 else folder
+    lines.append(f"  curves       tensorboard --logdir {runs}")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 import torch
 
 from datamodules.loaders import BatchBy, PathLoader, Shard, TrainLoader
+from lit_ios.batches import PathBatch
 from lit_ios.checks import check_choice
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import (
@@ -21,6 +22,8 @@ from lit_ios.sampling import (
     standardise,
 )
 from lit_ios.trajectories import FloatArray, TrajectorySet
+
+MOST_GRID_TIMES = 60
 
 Oversampling = Literal["none", "smote", "bootstrap"]
 
@@ -168,6 +171,19 @@ class TrajectoryDataModule(pl.LightningDataModule):
     def predict_dataloader(self) -> PathLoader:
         """Whole test paths."""
         return self.test_dataloader()
+
+    @property
+    def grid_times(self) -> FloatArray:
+        """Times since a path began at which figures show the stopping region."""
+        train = self.splits.train
+        elapsed = train.times - np.repeat(train.times[train.offsets[:-1]], train.lengths)
+        times = np.unique(elapsed)
+        return times[np.unique(np.linspace(0, len(times) - 1, MOST_GRID_TIMES).astype(int))]
+
+    def whole_paths(self, stage: str) -> PathBatch:
+        """Return all validation (`val`) or test paths in one batch, on every process."""
+        paths = self.splits.val if stage == "val" else self.splits.test
+        return next(iter(PathLoader(paths, rows_per_batch=len(paths.states) + 1)))
 
     def transfer_batch_to_device(
         self, batch: Any, device: torch.device, dataloader_idx: int

@@ -213,6 +213,7 @@ class PathLoader:
             last_row=_tensor(begins + lengths - 1),
             stopped=_tensor(paths.stopped[numbers]),
             number=_tensor(numbers),
+            event_time=_tensor(paths.events[numbers]),
         )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from datamodules.base import Splits, TrajectoryDataModule
 from datamodules.simulators import (
     BoundaryExit,
@@ -18,6 +20,7 @@ from datamodules.simulators import (
 )
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import split_paths
+from lit_ios.trajectories import FloatArray
 
 
 class SimulatedData(TrajectoryDataModule):
@@ -50,6 +53,12 @@ class SimulatedData(TrajectoryDataModule):
         """The true stopping region, if there is one."""
         return self.simulator.region
 
+    @property
+    def grid_times(self) -> FloatArray:
+        """Every time step up to the horizon, where there is one."""
+        steps = getattr(self.simulator, "steps", None)
+        return super().grid_times if steps is None else np.arange(steps + 1.0)
+
     def read_splits(self) -> Splits:
         """Simulate, then split by path."""
         known = self.simulator.simulate(self.paths, self.random(purpose=0))
@@ -68,7 +77,7 @@ class GainStoppingData(SimulatedData):
         gamma_expert: the expert's discount; null means 0.85 for bmG and 0.99 for bmgG.
         steps: time steps to the horizon.
         dt: length of a time step.
-        dim: dimension of the motion; other than 2 needs `expert: lsm` or `hindsight`.
+        dim: dimension of the motion.
         horizon: whether a path that gets there stops or is censored.
         **kwargs: see SimulatedData.
     """

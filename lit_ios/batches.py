@@ -38,3 +38,4 @@ class PathBatch(NamedTuple):
     last_row: Tensor  # (P,) index of each path's last row
     stopped: Tensor  # (P,) bool: the expert stopped at the last row
     number: Tensor  # (P,) position of the path in its set
+    event_time: Tensor | None = None  # (P,) NaN where unknown; None: the stops of stopped paths

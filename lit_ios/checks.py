@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, get_args
 
 
@@ -17,3 +18,12 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     allowed = get_args(choices)
     if value not in allowed:
         raise UserError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}")
+
+
+def check_number(
+    name: str, value: float, *, above: float = -math.inf, at_most: float = math.inf
+) -> None:
+    """Refuse a number that is not finite or lies outside (above, at_most]."""
+    if not (math.isfinite(value) and above < value <= at_most):
+        upper = "" if at_most == math.inf else f" and at most {at_most:g}"
+        raise UserError(f"{name} must be a number above {above:g}{upper}, got {value}")

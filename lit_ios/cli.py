@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 import pickle
-import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
-from pytorch_lightning import Trainer
+from pytorch_lightning import LightningDataModule, Trainer
+from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import TensorBoardLogger
 
-from lit_ios.configs import gather_config_options, merge_settings, read_settings
+from lit_ios.checks import UserError
+from lit_ios.configs import Settings, gather_config_options, merge_settings, read_settings
 from lit_ios.modules import StoppingModule
+from lit_ios.variants import variant_name
+
+COMMANDS = ("fit", "validate", "test", "predict")
 
 
 class EpochLogger(TensorBoardLogger):
@@ -32,14 +36,27 @@ class EpochLogger(TensorBoardLogger):
 class StoppingCLI(LightningCLI):
     """Links data to model, puts runs into runs/<data>/<variant>/version_N, tests after fitting."""
 
+    checkpoint: Path | None = None  # the file given as --ckpt_path
+
     @classmethod
     def run(cls, args: list[str], default_config: Path) -> StoppingCLI:
         """Parse and carry out a command line, starting from the settings in `default_config`."""
         _be_quiet()
         files, others = gather_config_options(args)
-        layers: list[str | Path] = [default_config, *run_config(others), *files]
+        if not others or others[0] not in COMMANDS:
+            raise UserError(f"the first word must be one of {', '.join(COMMANDS)}; see --help")
+        if any(word.startswith("--data.init_args.seed") for word in others):
+            raise UserError("data.init_args.seed follows --seed_everything: give that instead")
+        cls.checkpoint = _checkpoint(others)
+        if cls.checkpoint is None and others[0] != "fit":
+            raise UserError(f"{others[0]} needs a checkpoint: --ckpt_path FILE")
+        layers: list[str | Path] = [default_config, *run_config(cls.checkpoint), *files]
         settings = merge_settings(read_settings(file) for file in layers)
-        settings = merge_settings([settings, *checkpoint_settings(others, settings)])
+        settings = merge_settings(
+            [settings, *checkpoint_settings(cls.checkpoint, others, settings)]
+        )
+        _check_class("model", settings, StoppingModule)
+        _check_class("data", settings, LightningDataModule)
         return cls(
             model_class=StoppingModule,
             subclass_mode_model=True,
@@ -48,6 +65,11 @@ class StoppingCLI(LightningCLI):
             auto_configure_optimizers=False,
             save_config_kwargs={"overwrite": True},
         )
+
+    def _parse_ckpt_path(self) -> None:
+        """Let settings and options win over the checkpoint's where the run's settings are known."""
+        if not run_config(self.checkpoint):
+            super()._parse_ckpt_path()
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add our options, and link what the model must know of the data."""
@@ -63,7 +85,7 @@ class StoppingCLI(LightningCLI):
             type=str | None,
             help="predict: the .csv or .parquet file of decisions (default: in the run folder).",
         )
-        parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
+        parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=_data_seed)
         for name in ("feature_names", "lags", "include_time"):
             parser.link_arguments(f"data.{name}", f"model.init_args.{name}", apply_on="instantiate")
 
@@ -74,75 +96,79 @@ class StoppingCLI(LightningCLI):
         torch.set_num_threads(self._get(self.config, "threads"))
 
     def after_instantiate_classes(self) -> None:
-        """Read the data now: what is wrong with them is said before anything is written."""
+        """Read data and checkpoint now: what is wrong is said before anything is written."""
         self.datamodule.setup(self.subcommand)
+        if self.checkpoint is not None:
+            _check_fit(self.checkpoint, self.model)
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Choose run folder and strategy where the user has not."""
         config = self._get(self.config_init, "trainer")
+        callbacks = config.get("callbacks") or []
+        if config.get("enable_progress_bar") is False:
+            callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
         output = self._get(self.config, "output")
-        for callback in config.get("callbacks") or []:
+        for callback in callbacks:
             if output is not None and hasattr(callback, "output"):
                 callback.output = output
+        config["callbacks"] = callbacks
         if config.get("logger") in (None, True):
-            config["logger"] = EpochLogger(
-                save_dir=self._get(self.config, "runs_dir"),
-                name=f"{self.datamodule.name}/{self.variant}",
-                default_hp_metric=False,
-            )
-        if config.get("strategy") == "auto" and str(config.get("devices")) not in ("1", "auto"):
+            config["logger"] = self._logger(variant_name(self.model, self.datamodule, callbacks))
+        elif config.get("logger") is False:
+            self.save_config_callback = None  # there is no run folder to put it
+            config["default_root_dir"] = self._get(self.config, "runs_dir")
+        if config.get("strategy") == "auto" and self._several_processes(config):
             alternating = self.model.updates == "alternating"  # several backward passes in a step
             config["strategy"] = "ddp_find_unused_parameters_true" if alternating else "ddp"
         return super().instantiate_trainer(**kwargs)
 
-    @property
-    def variant(self) -> str:
-        """Name of the variant, from the model's class, the oversampling and the schedules."""
-        callbacks = self._get(self.config_init, "trainer.callbacks") or []
-        confidence = any(getattr(c, "buffer", "") == "confidence" for c in callbacks)
-        suffix = {"none": "", "smote": "_cs_smote" if confidence else "_smote", "bootstrap": "_lb"}
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=DO)(?=IQS)", "_", type(self.model).__name__)
-        return words.lower() + suffix[self.datamodule.oversampling]
+    @staticmethod
+    def _several_processes(config: Any) -> bool:
+        devices, accelerator = config.get("devices"), config.get("accelerator")
+        if accelerator == "mps":
+            raise UserError("accelerator mps has no double precision, which scaling needs: use cpu")
+        if config.get("num_nodes", 1) > 1:
+            return True
+        if devices == "auto":
+            return accelerator != "cpu" and torch.cuda.device_count() > 1
+        return str(devices) != "1"
+
+    def _logger(self, variant: str) -> EpochLogger:
+        """Log to a new run folder, or when resuming to that of the checkpoint."""
+        if self.subcommand == "fit" and run_config(self.checkpoint):
+            assert self.checkpoint is not None
+            folder = self.checkpoint.parent.parent
+            return EpochLogger(folder.parent, "", version=folder.name, default_hp_metric=False)
+        name = f"{self.datamodule.name}/{variant}"
+        return EpochLogger(self._get(self.config, "runs_dir"), name, default_hp_metric=False)
 
     def after_fit(self) -> None:
         """Test the best checkpoint."""
         best = getattr(self.trainer.checkpoint_callback, "best_model_path", "")
-        if best:  # not with fast_dev_run, or when checkpoints are switched off
+        if best:
             self.trainer.test(self.model, self.datamodule, ckpt_path=best, verbose=False)
+        else:
+            print("No checkpoint was validated and kept: nothing to test.")
 
 
-def _be_quiet() -> None:
-    """Silence what tells a user nothing: Lightning's device report and its own deprecations."""
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message="LightningCLI's args parameter")
-    warnings.filterwarnings("ignore", message=".*LeafSpec")
-    warnings.filterwarnings("ignore", message="It is recommended to use `self.log")
-    warnings.filterwarnings("ignore", message="The dirpath has changed from")
-    warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
+def run_config(checkpoint: Path | None) -> list[Path]:
+    """Return the settings of the run a checkpoint belongs to, if they lie beside it."""
+    config = None if checkpoint is None else checkpoint.parent.parent / "config.yaml"
+    return [config] if config is not None and config.is_file() else []
 
 
-def checkpoint_settings(args: list[str], settings: dict[str, Any]) -> list[dict[str, Any]]:
+def checkpoint_settings(
+    checkpoint: Path | None, args: list[str], settings: Settings
+) -> list[Settings]:
     """Make a table be read with the features the checkpoint was trained on.
 
     A table to predict needs no stops.
     """
-    checkpoint = _checkpoint(args)
     if checkpoint is None or not settings["data"]["class_path"].endswith("TableData"):
         return []
-    try:
-        features = torch.load(checkpoint, weights_only=True)["hyper_parameters"]["feature_names"]
-    except (pickle.UnpicklingError, KeyError, RuntimeError) as error:
-        raise SystemExit(f"--ckpt_path: {checkpoint} is no checkpoint of this program") from error
+    features = _load(checkpoint)["hyper_parameters"]["feature_names"]
     init_args = {"features": features, "labelled": args[0] != "predict"}
     return [{"data": {"init_args": init_args}}]
-
-
-def run_config(args: list[str]) -> list[Path]:
-    """Return the settings of the run that the checkpoint named in `args` belongs to."""
-    checkpoint = _checkpoint(args)
-    config = None if checkpoint is None else checkpoint.parent.parent / "config.yaml"
-    return [config] if config is not None and config.is_file() else []
 
 
 def _checkpoint(args: list[str]) -> Path | None:
@@ -152,5 +178,62 @@ def _checkpoint(args: list[str]) -> Path | None:
         return None
     checkpoint = Path(words[words.index("--ckpt_path") + 1])
     if not checkpoint.is_file():
-        raise SystemExit(f"--ckpt_path: there is no file {checkpoint}")
+        raise UserError(f"--ckpt_path: there is no file {checkpoint}")
+    _load(checkpoint)
     return checkpoint
+
+
+def _load(checkpoint: Path) -> dict[str, Any]:
+    try:
+        content = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        _ = content["hyper_parameters"]["feature_names"], content["state_dict"]
+    except (pickle.UnpicklingError, KeyError, RuntimeError, EOFError, TypeError):
+        raise UserError(f"--ckpt_path: {checkpoint} is no checkpoint of this program") from None
+    return dict(content)
+
+
+def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
+    """Compare a checkpoint with the model it is to be loaded into."""
+    saved, names = _load(checkpoint)["state_dict"], list(model.hparams["feature_names"])
+    known = _load(checkpoint)["hyper_parameters"]["feature_names"]
+    if names != known:
+        raise UserError(f"--ckpt_path: {checkpoint} is for the features {known}, not {names}")
+    wanted = {name: value.shape for name, value in model.state_dict().items()}
+    different = sorted(set(wanted) ^ set(saved)) or [
+        name for name, shape in wanted.items() if saved[name].shape != shape
+    ]
+    if different:
+        raise UserError(
+            f"--ckpt_path: {checkpoint} does not fit the model {type(model).__name__} of these "
+            f"settings: {different[0]} differs"
+        )
+
+
+def _check_class(role: str, settings: Settings, base: type) -> None:
+    """Refuse a class name that is none of ours, listing those there are."""
+    name = str((settings.get(role) or {}).get("class_path", ""))
+    known, todo = {}, [base]
+    while todo:
+        cls = todo.pop()
+        known[cls.__name__] = cls
+        todo += cls.__subclasses__()
+    if "." not in name and name not in known:
+        raise UserError(f"{role}: no class {name!r}; there are {', '.join(sorted(known))}")
+
+
+def _data_seed(seed: Any) -> int:
+    if isinstance(seed, bool) or seed < 0:
+        raise ValueError(f"seed_everything must be an integer from 0, got {seed}")
+    return int(seed)
+
+
+def _be_quiet() -> None:
+    """Silence what tells a user nothing: Lightning's device report and its own deprecations."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message="LightningCLI's args parameter")
+    warnings.filterwarnings("ignore", message=".*LeafSpec")
+    warnings.filterwarnings("ignore", message="It is recommended to use `self.log")
+    warnings.filterwarnings("ignore", message="The dirpath has changed from")  # not when resuming
+    warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
+    warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from lit_ios.checks import UserError
+
 Settings = dict[str, Any]
 
 OF_EVERY_DATA_SET = (
@@ -27,13 +29,13 @@ def read_settings(file: str | Path) -> Settings:
     try:
         settings = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
-        raise SystemExit(f"--config: cannot read {file}: {error.strerror}") from None
+        raise UserError(f"--config: cannot read {file}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SystemExit(f"--config: {file} is no valid YAML: {error}") from None
+        raise UserError(f"--config: {file} is no valid YAML: {error}") from None
     if settings is None:
         return {}
     if not isinstance(settings, dict):
-        raise SystemExit(f"--config: {file} must hold settings by name, got {settings!r}")
+        raise UserError(f"--config: {file} must hold settings by name, got {settings!r}")
     return settings
 
 
@@ -48,19 +50,24 @@ def merge_settings(layers: Iterable[Settings]) -> Settings:
 def _overlay(below: Settings, above: Settings, key: str = "") -> Settings:
     result = dict(below)
     old, new = below.get("class_path"), above.get("class_path")
-    if old is not None and new is not None and old != new:
+    if old is not None and new is not None and _bare(old) != _bare(new):
         kept = OF_EVERY_DATA_SET if key == "data" else ()
         args = below.get("init_args") or {}
         result["init_args"] = {name: args[name] for name in kept if name in args}
     for name, value in above.items():
         if name.endswith("+"):
             name = name.removesuffix("+")
-            result[name] = [*(result.get(name) or []), *value]
+            there = result.get(name) or []
+            result[name] = there + [item for item in value if item not in there]
         elif isinstance(value, dict) and isinstance(result.get(name), dict):
             result[name] = _overlay(result[name], value, name)
         else:
             result[name] = value
     return result
+
+
+def _bare(class_path: str) -> str:
+    return class_path.rpartition(".")[2]
 
 
 def gather_config_options(args: list[str]) -> tuple[list[str], list[str]]:

@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
 
     stop_step: Tensor  # τ̂ (E9), NEVER if none
     caught: Tensor  # bool: τ̂ ≤ τ; of use on stopped paths
-    time_left: Tensor  # τ − τ̂ in the data's unit; of use on caught paths
+    time_left: Tensor  # from τ̂ to the event in the data's unit; NaN if not caught or unknown
 
 
 def outcome(margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> Outcome:
@@ -38,7 +38,11 @@ def outcome(margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -
     first_row = paths.first_row[paths.last_row]
     caught = stop_step <= paths.step[paths.last_row]
     stop_row = torch.where(caught, first_row + stop_step, paths.last_row)
-    return Outcome(stop_step, caught, paths.time[paths.last_row] - paths.time[stop_row])
+    event = paths.event_time
+    if event is None:
+        event = torch.where(paths.stopped, paths.time[paths.last_row], torch.nan)
+    time_left = torch.where(caught, event - paths.time[stop_row], torch.nan)
+    return Outcome(stop_step, caught, time_left)
 
 
 class _CountingMetric(Metric):
@@ -147,6 +151,9 @@ class EventMissRate(_CountingMetric):
 class TimeToEvent(_CountingMetric):
     """M4: τ − τ̂ over caught paths, in the data's time unit.
 
+    A censored path whose event is known to come later counts as caught if the policy stops it;
+    if not, nothing is missed yet.
+
     Args:
         quantile: 0.5 gives the median, 0.25 and 0.75 the quartiles; None the mean.
         **kwargs: see torchmetrics.Metric.
@@ -165,8 +172,9 @@ class TimeToEvent(_CountingMetric):
     def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
         """Keep the time left on each caught path."""
         result = outcome(margin, paths, threshold)
-        self.time_left.append(result.time_left[result.caught & paths.stopped].double())
-        self.events += paths.stopped.sum()
+        self.time_left.append(result.time_left[result.time_left.isfinite()].double())
+        known = paths.stopped if paths.event_time is None else paths.event_time.isfinite()
+        self.events += known.sum()
 
     def compute(self) -> Tensor:
         """Return mean or quantile; NaN if nothing was caught."""

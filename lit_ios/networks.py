@@ -7,8 +7,10 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from lit_ios.checks import UserError, check_choice
+
 Activation = Literal["silu", "relu", "tanh", "gelu"]
-Normalisation = Literal["none", "layer", "batch"]
+Normalisation = Literal["none", "layer"]
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "silu": nn.SiLU,
@@ -16,7 +18,6 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
     "gelu": nn.GELU,
 }
-_NORMALISATIONS: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
 
 LOG_VARIANCE_RANGE = (-10.0, 5.0)
 
@@ -25,13 +26,15 @@ def mlp_trunk(
     inputs: int, hidden: Sequence[int], activation: Activation, normalisation: Normalisation
 ) -> nn.Sequential:
     """Build linear layers, each followed by normalisation, if any, and activation."""
+    check_choice("activation", activation, Activation)
+    check_choice("normalisation", normalisation, Normalisation)
     if not hidden or min(hidden) < 1:
-        raise ValueError(f"hidden must list at least one positive layer size, got {list(hidden)}")
+        raise UserError(f"hidden must list at least one positive layer size, got {list(hidden)}")
     layers: list[nn.Module] = []
     for width in hidden:
         layers.append(nn.Linear(inputs, width))
-        if normalisation != "none":
-            layers.append(_NORMALISATIONS[normalisation](width))
+        if normalisation == "layer":
+            layers.append(nn.LayerNorm(width))
         layers.append(_ACTIVATIONS[activation]())
         inputs = width
     return nn.Sequential(*layers)

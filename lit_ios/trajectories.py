@@ -6,6 +6,7 @@ Rows of all paths lie one below the other; `offsets` says where each path begins
     times    (N,)     in the data's own unit, increasing within a path
     offsets  (P + 1,) path i is rows offsets[i] : offsets[i + 1]
     stopped  (P,)     True: the expert stopped at the last row; False: censored
+    events   (P,)     time of the event: the stop, or where it is known of a censored path, else NaN
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class TrajectorySet:
     stopped: BoolArray
     names: tuple[str, ...]
     feature_names: tuple[str, ...] = field(default=())
+    event_times: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Check the columns against each other."""
@@ -94,6 +96,8 @@ class TrajectorySet:
         names = self.feature_names or tuple(f"x{i}" for i in range(states.shape[1]))
         object.__setattr__(self, "feature_names", tuple(names))
         object.__setattr__(self, "names", tuple(self.names))
+        if self.event_times is not None:
+            object.__setattr__(self, "event_times", _as_float(self.event_times, "event_times"))
         self._check()
 
     def _check(self) -> None:
@@ -107,6 +111,10 @@ class TrajectorySet:
             raise TrajectoryError(
                 f"{len(offsets) - 1} paths, but {len(self.stopped)} stop flags "
                 f"and {len(self.names)} names"
+            )
+        if self.event_times is not None and self.event_times.shape != self.stopped.shape:
+            raise TrajectoryError(
+                f"{len(self.stopped)} paths, but event_times of shape {self.event_times.shape}"
             )
         if (np.diff(offsets) < 1).any():
             empty = int(np.argmax(np.diff(offsets) < 1))
@@ -169,6 +177,7 @@ class TrajectorySet:
             stopped=self.stopped[chosen],
             names=tuple(self.names[i] for i in chosen),
             feature_names=self.feature_names,
+            event_times=None if self.event_times is None else self.event_times[chosen],
         )
 
     def with_states(
@@ -187,6 +196,14 @@ class TrajectorySet:
     def last_rows(self) -> IntArray:
         """Index of each path's last row; (P,)."""
         return self.offsets[1:] - 1
+
+    @property
+    def events(self) -> FloatArray:
+        """Time of each path's event: its stop, or `event_times` where given, else NaN; (P,)."""
+        stops = np.where(self.stopped, self.times[self.last_rows], np.nan)
+        return (
+            stops if self.event_times is None else np.where(self.stopped, stops, self.event_times)
+        )
 
     @property
     def path_of_row(self) -> IntArray:

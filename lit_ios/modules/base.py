@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from lit_ios.batches import PathBatch, TrainBatch
+from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.functional import margin, stop_probability, stops
 from lit_ios.metrics import path_metrics
+from lit_ios.modules.terms import TermMeans
 from lit_ios.modules.views import View
 from lit_ios.networks import Activation, Normalisation, StoppingNetwork
 from lit_ios.sampling.states import state_names
@@ -27,36 +29,6 @@ class PathOutput(NamedTuple):
     margin: Tensor  # (M,)
     gain: Tensor | None = None  # (M,) g(s), E10
     previous_y: Tensor | None = None  # (M,) y⁻, E6
-
-
-class TermMeans:
-    """Adds up loss terms on their device, to be logged once an epoch."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.sums: Tensor | None = None
-        self.steps = 0
-
-    def add(self, records: dict[Part, Any]) -> None:
-        """Count the terms of one step."""
-        values = torch.stack([term.detach() for terms in records.values() for term in terms])
-        if self.sums is None:
-            self.names = [
-                f"train/{part}/{term}"
-                for part, record in records.items()
-                for term in record._fields
-            ]
-            self.sums = torch.zeros_like(values)
-        self.sums += values
-        self.steps += 1
-
-    def means(self) -> dict[str, Tensor]:
-        """Return the means since the last call, by the name they are logged under."""
-        if self.sums is None:
-            return {}
-        means = dict(zip(self.names, (self.sums / self.steps).unbind(), strict=True))
-        self.sums, self.steps = None, 0
-        return means
 
 
 class StoppingModule(pl.LightningModule):
@@ -99,10 +71,12 @@ class StoppingModule(pl.LightningModule):
         updates: Updates = "joint",
     ) -> None:
         super().__init__()
-        if not 0 < gamma <= 1:
-            raise ValueError(f"gamma must lie in (0, 1], got {gamma}")
-        if epsilon <= 0:
-            raise ValueError(f"epsilon must be positive, got {epsilon}")
+        check_number("gamma", gamma, above=0, at_most=1)
+        check_number("epsilon", epsilon, above=0)
+        check_number("learning_rate", learning_rate, above=0)
+        check_number("learning_rate_decay", learning_rate_decay, above=0, at_most=1)
+        check_number("gradient_clip", 1.0 if gradient_clip is None else gradient_clip, above=0)
+        check_choice("updates", updates, Updates)
         self.save_hyperparameters()
         self.automatic_optimization = False
         self.gamma, self.updates = gamma, updates
@@ -171,6 +145,18 @@ class StoppingModule(pl.LightningModule):
             self.state_mean.copy_(torch.as_tensor(mean))
             self.state_scale.copy_(torch.as_tensor(scale))
 
+    def on_train_start(self) -> None:
+        """Refuse to go on with a checkpoint of other data: its scale is part of the policy."""
+        datamodule = getattr(self.trainer, "datamodule", None)
+        if datamodule is None:
+            return
+        mean, scale = (torch.as_tensor(x, device=self.device) for x in datamodule.statistics)
+        if not (torch.allclose(mean, self.state_mean) and torch.allclose(scale, self.state_scale)):
+            raise UserError(
+                "the checkpoint was trained on other data: its means "
+                f"{self.state_mean.tolist()} are not those of the training paths {mean.tolist()}"
+            )
+
     def configure_optimizers(self) -> Any:
         """One Adam and one exponential schedule per part."""
         configured = []
@@ -214,7 +200,14 @@ class StoppingModule(pl.LightningModule):
 
     def on_train_epoch_end(self) -> None:
         """Log the epoch's mean losses and learning rates, then let the rates decay."""
-        self.log_dict(self._terms.means(), sync_dist=True)
+        means = self._terms.means()
+        for name, value in means.items():
+            if not value.isfinite():
+                raise UserError(
+                    f"training diverged in epoch {self.current_epoch}: {name} is {float(value)}; "
+                    "a smaller learning_rate or gradient_clip may help"
+                )
+        self.log_dict(means, sync_dist=True)
         for part, schedule in zip(self.parts, self._as_list(self.lr_schedulers()), strict=True):
             self.log(f"schedule/learning_rate_{part}", schedule.get_last_lr()[0])
             schedule.step()

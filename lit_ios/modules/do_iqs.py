@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lit_ios.batches import TrainBatch
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, check_choice
 from lit_ios.functional import (
     GainLoss,
     GainTarget,
@@ -39,6 +39,7 @@ class DOIQS(ModelBasedIQS):
     parts: ClassVar[tuple[Part, ...]] = ("dynamics", "q", "gain")
 
     def __init__(self, *, gain_target: GainTarget = "literal", **kwargs: Any) -> None:
+        check_choice("gain_target", gain_target, GainTarget)
         super().__init__(**kwargs)
         self.gain_target = gain_target
 
@@ -67,6 +68,7 @@ class DOIQS(ModelBasedIQS):
 
     def on_train_start(self) -> None:
         """Refuse synthetic rows: they have no history to add up."""
+        super().on_train_start()
         if len(getattr(self.trainer.train_dataloader, "synthetic_rows", ())):
             raise UserError(
                 "DO-IQS cannot use SMOTE rows, which belong to no path: set "

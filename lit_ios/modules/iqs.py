@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lit_ios.checks import check_choice, check_number
 from lit_ios.functional import Divergence, IQLoss, ValueTerm, iq_loss
 from lit_ios.modules.base import StoppingModule
 from lit_ios.modules.views import View
@@ -28,6 +29,9 @@ class IQS(StoppingModule):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_choice("divergence", divergence, Divergence)
+        check_choice("value_term", value_term, ValueTerm)
+        check_number("alpha", 1.0 if alpha is None else alpha, above=0)
         self.divergence, self.alpha, self.value_term = divergence, alpha, value_term
 
     def q_loss(self, view: View) -> IQLoss:

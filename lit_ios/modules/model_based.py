@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from lit_ios.batches import TrainBatch
+from lit_ios.checks import check_choice
 from lit_ios.functional import (
     DynamicsError,
     DynamicsLoss,
@@ -41,6 +42,8 @@ class ModelBasedIQS(IQS):
         value_aware: bool = False,
         **kwargs: Any,
     ) -> None:
+        check_choice("dynamics_error", dynamics_error, DynamicsError)
+        # set first: the network built by the base class depends on them
         self.dynamics_error, self.value_aware = dynamics_error, value_aware
         super().__init__(**kwargs)
 

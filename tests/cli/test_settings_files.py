@@ -4,6 +4,7 @@ import pytest
 import yaml
 from conftest import DATA_SETS, ROOT, VARIANTS
 
+from lit_ios.checks import UserError
 from lit_ios.configs import gather_config_options, merge_settings, read_settings
 
 
@@ -69,7 +70,7 @@ def test_bad_settings_file_is_an_error_that_names_it(text, message, tmp_path):
     file = tmp_path / "bad.yaml"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(SystemExit, match=message) as error:
+    with pytest.raises(UserError, match=message) as error:
         read_settings(file)
     assert str(file) in str(error.value)
 
@@ -87,3 +88,24 @@ def test_every_variant_means_the_same_in_either_order(order, variant):
     names = [callback["class_path"] for callback in merged["trainer"]["callbacks"]]
     assert ("ConfidenceDecay" in names) == ("_cs_" in variant)
     assert yaml.safe_load(yaml.safe_dump(merged)) == merged
+
+
+def test_arguments_kept_for_another_data_set_are_those_of_the_base_class():
+    import inspect
+
+    from datamodules import TrajectoryDataModule
+    from lit_ios.configs import OF_EVERY_DATA_SET
+
+    arguments = set(inspect.signature(TrajectoryDataModule.__init__).parameters)
+    assert set(OF_EVERY_DATA_SET) == arguments - {"self", "seed"}
+
+
+def test_the_same_callback_is_not_appended_twice():
+    layer = {"callbacks+": [{"class_path": "ConfidenceDecay"}]}
+    assert merge_settings([layer, layer]) == {"callbacks": [{"class_path": "ConfidenceDecay"}]}
+
+
+def test_full_and_bare_class_names_are_the_same_class():
+    below = {"model": {"class_path": "lit_ios.modules.IQS", "init_args": {"alpha": 1}}}
+    merged = merge_settings([below, {"model": {"class_path": "IQS"}}])
+    assert merged["model"]["init_args"] == {"alpha": 1}

@@ -147,38 +147,97 @@ def test_one_seed_repeats_to_the_bit_and_another_does_not(run_train):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_run_stopped_after_an_epoch_and_resumed_gives_the_same_weights(
+def test_run_stopped_after_any_epoch_and_resumed_ends_like_the_uninterrupted_one(
     variant, run_train, tmp_path
 ):
-    each = (
-        "--trainer.callbacks+=ModelCheckpoint", "--trainer.callbacks.filename={epoch}",
-        "--trainer.callbacks.save_top_k=-1", "--trainer.callbacks.save_on_train_epoch_end=true",
-        "--trainer.callbacks.auto_insert_metric_name=false",
-    )  # fmt: skip
-    run_train("fit", "--trainer.max_epochs=4", *each, model=variant)
-    folder = tmp_path / "runs/CP1" / variant / "version_0/checkpoints"
-    final = torch.load(folder / "3.ckpt", weights_only=True)["state_dict"]
-    for stopped_after in (0, 2):
-        resume = f"--ckpt_path={folder}/{stopped_after}.ckpt"
-        cli = run_train("fit", resume, "--trainer.max_epochs=4", model=variant)
-        ended = Path(cli.trainer.log_dir) / "checkpoints/3.ckpt"
-        resumed = torch.load(ended, weights_only=True)["state_dict"]
-        assert_equal_weights(final, resumed)
+    def folder_after(*epochs):
+        """Train to each of these epochs in turn, each time from where the run had stopped."""
+        resume = ()
+        for last in epochs:
+            cli = run_train("fit", f"--trainer.max_epochs={last}", *resume, model=variant)
+            folder = Path(cli.trainer.log_dir)
+            resume = (f"--ckpt_path={folder}/checkpoints/last.ckpt",)
+        return folder
+
+    whole = folder_after(4)
+    for stops in ((1, 4), (3, 4)):
+        resumed = folder_after(*stops)
+        assert resumed != whole
+        for name in ("last", "best"):
+            a, b = (
+                torch.load(f / f"checkpoints/{name}.ckpt", weights_only=True)
+                for f in (whole, resumed)
+            )
+            assert_equal_weights(a["state_dict"], b["state_dict"])
+            assert a["epoch"] == b["epoch"]
+        assert (whole / "metrics.json").read_text() == (resumed / "metrics.json").read_text()
 
 
-def test_schedules_go_on_where_the_run_was_stopped(run_train, tmp_path):
-    run_train("fit", "--trainer.max_epochs=3", model="iqs_cs_smote")
-    checkpoint = torch.load(
-        tmp_path / "runs/CP1/iqs_cs_smote/version_0/checkpoints/best.ckpt", weights_only=True
-    )
-    epoch = checkpoint["epoch"]
+def test_schedules_go_on_where_the_run_was_stopped(run_train):
+    cli = run_train("fit", "--trainer.max_epochs=1", model="iqs_cs_smote")
+    last = f"{cli.trainer.log_dir}/checkpoints/last.ckpt"
+    run_train("fit", "--trainer.max_epochs=3", f"--ckpt_path={last}", model="iqs_cs_smote")
+    checkpoint = torch.load(last, weights_only=True)
+    assert checkpoint["epoch"] == 2
     state = checkpoint["state_dict"]
-    assert float(state["epsilon"]) == pytest.approx(0.1 * 0.9999**epoch)
-    assert float(state["confidence"]) == pytest.approx(0.99 * 0.95**epoch)
+    assert float(state["epsilon"]) == pytest.approx(0.1 * 0.9999**2)
+    assert float(state["confidence"]) == pytest.approx(0.99 * 0.95**2)
     rates = [group["lr"] for s in checkpoint["optimizer_states"] for group in s["param_groups"]]
-    assert rates == pytest.approx([0.01 * 0.99 ** (epoch + 1)] * len(rates))
+    assert rates == pytest.approx([0.01 * 0.99**3] * len(rates))
 
 
-def test_do_iqs_refuses_synthetic_rows(run_train):
-    with pytest.raises(SystemExit, match="cannot use SMOTE rows"):
-        run_train("fit", *ONE_EPOCH, "--data.init_args.oversampling=smote", model="do_iqs_lb")
+def test_option_wins_over_the_checkpoint(finished, run_train):
+    cli = run_train(
+        "test", f"--ckpt_path={finished[1]}/checkpoints/best.ckpt",
+        "--model.init_args.gamma=0.5", data="", small=False,
+    )  # fmt: skip
+    assert cli.model.gamma == 0.5
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--trainer.max_epochs=1", "fit"], "first word must be one of fit"),
+        (["test"], "test needs a checkpoint"),
+        (["fit", "--data.init_args.seed=3"], "seed_everything"),
+        (["fit", "--config=nowhere.yaml"], "cannot read nowhere.yaml"),
+        (["test", "--ckpt_path=train.py"], "train.py is no checkpoint of this program"),
+        (["fit", "--model.init_args.gamma=2"], "gamma must be a number above 0 and at most 1"),
+        (["fit", "--data.init_args.oversampling=smote"], "cannot use SMOTE rows"),
+        (["fit", "--model.init_args.learning_rate=1e30"], "training diverged in epoch 0"),
+    ],
+)
+def test_wrong_command_line_ends_in_one_sentence_that_says_why(words, message, tmp_path):
+    options = [] if len(words) == 1 else [f"--runs_dir={tmp_path}", "--data.init_args.paths=20"]
+    words = [*words, *options] if words[0] == "fit" else words
+    with pytest.raises(SystemExit, match=message):
+        train.main(words)
+
+
+def test_misspelled_class_is_an_error_that_lists_the_classes(tmp_path):
+    file = tmp_path / "model.yaml"
+    file.write_text("model:\n  class_path: DOIQ\n")
+    with pytest.raises(SystemExit, match=r"no class 'DOIQ'; there are .*DOIQS"):
+        train.main(["fit", f"--config={file}"])
+
+
+def test_checkpoint_of_another_model_is_an_error(finished):
+    with pytest.raises(SystemExit, match="does not fit the model IQS"):
+        train.main(
+            ["test", f"--ckpt_path={finished[1]}/checkpoints/best.ckpt",
+             f"--config={ROOT}/configs/model/iqs.yaml"]
+        )  # fmt: skip
+
+
+def test_resuming_on_other_data_is_an_error(finished):
+    with pytest.raises(SystemExit, match="trained on other data"):
+        train.main(
+            ["fit", f"--ckpt_path={finished[1]}/checkpoints/last.ckpt", "--seed_everything=9",
+             "--trainer.max_epochs=5"]
+        )  # fmt: skip
+
+
+def test_progress_bar_can_be_switched_off(run_train, capsys):
+    run_train("fit", *ONE_EPOCH, "--trainer.enable_progress_bar=false")
+    assert "epoch/s" not in capsys.readouterr().err

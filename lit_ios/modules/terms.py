@@ -1,0 +1,38 @@
+"""Means of the loss terms over an epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class TermMeans:
+    """Adds up loss terms on their device, to be logged once an epoch."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.sums: Tensor | None = None
+        self.steps = 0
+
+    def add(self, records: dict[Any, Any]) -> None:
+        """Count the terms of one step."""
+        values = torch.stack([term.detach() for terms in records.values() for term in terms])
+        if self.sums is None:
+            self.names = [
+                f"train/{part}/{term}"
+                for part, record in records.items()
+                for term in record._fields
+            ]
+            self.sums = torch.zeros_like(values)
+        self.sums += values
+        self.steps += 1
+
+    def means(self) -> dict[str, Tensor]:
+        """Return the means since the last call, by the name they are logged under."""
+        if self.sums is None:
+            return {}
+        means = dict(zip(self.names, (self.sums / self.steps).unbind(), strict=True))
+        self.sums, self.steps = None, 0
+        return means

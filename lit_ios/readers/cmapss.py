@@ -1,0 +1,194 @@
+"""NASA's C-MAPSS text files (FD001–FD004), and PHM08's train.txt of the same columns."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lit_ios.readers.files import TableError
+from lit_ios.readers.places import Download, find_file
+from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
+
+SENSORS = tuple(f"sensor{i}" for i in range(1, 22))
+COLUMNS = 26
+INNER_ARCHIVE = "CMAPSSData.zip"
+DOWNLOAD = Download(
+    "CMAPSSData.zip",
+    ("https://zenodo.org/records/15346912/files/CMAPSSData.zip",),
+    "74bef434a34db25c7bf72e668ea4cd52afe5f2cf8e44367c55a82bfd91a5a34f",
+)
+
+
+class Series(NamedTuple):
+    """Rows of all engines of one file, one engine below the other."""
+
+    unit: IntArray  # (N,)
+    cycle: IntArray  # (N,)
+    settings: FloatArray  # (N, 3)
+    sensors: FloatArray  # (N, 21)
+
+    @property
+    def condition(self) -> IntArray:
+        """Operating condition: the first setting to the nearest integer tells all six apart."""
+        return np.rint(self.settings[:, 0]).astype(np.int64)
+
+
+class ConditionScaler(NamedTuple):
+    """Mean and scale of the sensors in each operating condition."""
+
+    conditions: IntArray  # (C,)
+    mean: FloatArray  # (C, 21)
+    scale: FloatArray  # (C, 21)
+    varying: IntArray  # sensors that are not constant
+
+    @classmethod
+    def fit(cls, series: Series) -> ConditionScaler:
+        """Measure the rows given: those of training engines only."""
+        conditions, group = np.unique(series.condition, return_inverse=True)
+        rows = [series.sensors[group == i] for i in range(len(conditions))]
+        mean = np.stack([part.mean(axis=0) for part in rows])
+        scale = np.stack([part.std(axis=0) for part in rows])
+        constant = scale <= 1e-8 * np.maximum(1.0, np.abs(mean))
+        return cls(
+            conditions,
+            mean,
+            np.where(constant, 1.0, scale),
+            np.flatnonzero(~constant.all(axis=0)),
+        )
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the sensors kept."""
+        return tuple(SENSORS[i] for i in self.varying)
+
+    def transform(self, series: Series) -> FloatArray:
+        """Standardise within the operating condition of each row; (N, D)."""
+        at = np.searchsorted(self.conditions, series.condition).clip(max=len(self.conditions) - 1)
+        unknown = self.conditions[at] != series.condition
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            raise TableError(
+                f"unit {series.unit[row]}, cycle {series.cycle[row]}: operating condition "
+                f"{series.condition[row]} was not seen in training ({self.conditions.tolist()})"
+            )
+        scaled = (series.sensors - self.mean[at]) / self.scale[at]
+        return np.asarray(scaled[:, self.varying])
+
+
+def read_text(name: str, data_dir: str | None = None) -> tuple[str, str]:
+    """Return what to call a text file of the set, and its content.
+
+    It may lie in the data folder by itself or inside NASA's archive, which is read without
+    unpacking it.
+    """
+    file = find_file([name, INNER_ARCHIVE], "cmapss", data_dir, DOWNLOAD)
+    if file.suffix != ".zip":
+        return str(file), file.read_text()
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return f"{file}:{name}", archive.read(name).decode()
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise TableError(f"{file}: {name} cannot be read from this archive: {error}") from None
+
+
+def parse_series(source: str, text: str) -> Series:
+    """Read 26 numbers a line: unit, cycle, 3 settings, 21 sensors."""
+    if not text.strip():
+        raise TableError(f"{source}: the file is empty")
+    try:
+        rows = np.loadtxt(io.StringIO(text), ndmin=2)
+    except ValueError as error:
+        raise TableError(f"{source}: {str(error).splitlines()[0]}") from None
+    if rows.shape[1] != COLUMNS:
+        raise TableError(
+            f"{source}: {rows.shape[1]} numbers in a line where {COLUMNS} are expected"
+        )
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise TableError(f"{source}, line {int(np.argmin(finite)) + 1}: not a finite number")
+    series = Series(rows[:, 0].astype(int), rows[:, 1].astype(int), rows[:, 2:5], rows[:, 5:])
+    new_unit = np.diff(series.unit, prepend=series.unit[0] - 1) != 0
+    if len(np.unique(series.unit)) != new_unit.sum():
+        raise TableError(f"{source}: the rows of a unit do not lie together")
+    expected = np.where(new_unit, 1, np.append(0, series.cycle[:-1]) + 1)
+    if (series.cycle != expected).any():
+        row = int(np.argmax(series.cycle != expected))
+        raise TableError(
+            f"{source}, line {row + 1}: unit {series.unit[row]} has cycle {series.cycle[row]} "
+            f"where {expected[row]} is expected"
+        )
+    return series
+
+
+def parse_remaining_life(source: str, text: str, units: int) -> FloatArray:
+    """Read one remaining useful life per unit."""
+    try:
+        lives = np.loadtxt(io.StringIO(text), ndmin=1)
+    except ValueError as error:
+        raise TableError(f"{source}: {str(error).splitlines()[0]}") from None
+    if lives.shape != (units,) or not (lives >= 0).all():
+        raise TableError(f"{source}: {units} remaining lives expected, got {lives.shape}")
+    return lives
+
+
+def engines(series: Series, units: IntArray) -> Series:
+    """Return the rows of these units."""
+    rows = np.isin(series.unit, units)
+    return Series(
+        series.unit[rows], series.cycle[rows], series.settings[rows], series.sensors[rows]
+    )
+
+
+def engine_paths(
+    series: Series,
+    scaler: ConditionScaler,
+    *,
+    step: int = 10,
+    lead: int = 0,
+    remaining_life: FloatArray | None = None,
+) -> TrajectorySet:
+    """Turn engines into paths of every `step`-th cycle.
+
+    Args:
+        series: rows of whole engines.
+        scaler: fitted on training engines.
+        step: keep cycles 1, 1 + step, 1 + 2 step, …
+        lead: drop the last cycles before failure, so that the stop comes that much earlier.
+        remaining_life: for series cut off before failure: cycles from the last one to the
+            failure. Such paths are censored, with a known time of the event.
+    """
+    states = scaler.transform(series)
+    starts = np.flatnonzero(np.diff(series.unit, prepend=series.unit[0] - 1))
+    last_cycle = np.repeat(series.cycle[np.append(starts[1:], len(series.unit)) - 1],
+                           np.diff(np.append(starts, len(series.unit))))  # fmt: skip
+    keep = (series.cycle - 1) % step == 0
+    if remaining_life is None:
+        keep &= (last_cycle - series.cycle >= lead) | (series.cycle == 1)
+    units, first = np.unique(series.unit[keep], return_index=True)
+    event = None if remaining_life is None else last_cycle[keep][first] + remaining_life
+    return TrajectorySet(
+        states=states[keep],
+        times=series.cycle[keep].astype(np.float64),
+        offsets=np.append(first, keep.sum()),
+        stopped=np.full(len(units), remaining_life is None),
+        names=tuple(str(unit) for unit in units),
+        feature_names=scaler.feature_names,
+        event_times=event,
+    )
+
+
+def read_series(name: str, data_dir: str | None = None) -> Series:
+    """Read one of the set's files, e.g. train_FD001.txt."""
+    return parse_series(*read_text(name, data_dir))
+
+
+def read_series_file(file: str | Path) -> Series:
+    """Read a single text file, e.g. PHM08's train.txt."""
+    path = Path(file)
+    if not path.is_file():
+        raise TableError(f"{file}: there is no such file")
+    return parse_series(str(path), path.read_text())

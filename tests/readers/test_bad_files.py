@@ -1,0 +1,191 @@
+"""Bad files: empty, cut off, of another kind than named, or unlike their neighbours."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from written_tables import COMPRESS, parquet_table, refusal, refusal_of, write, write_folder
+
+GOOD = "unit,t,x\na,0,1\na,1,2\nb,0,3\nb,1,4\n"
+LONG = "unit,t,x\n" + "".join(f"a,{i},{i * 0.37:.3f}\n" for i in range(400))
+
+
+def test_absent_file_is_refused(tmp_path: Path) -> None:
+    assert "PLACE" in refusal(tmp_path / "none.csv")
+
+
+def test_folder_without_tables_is_refused(tmp_path: Path) -> None:
+    assert ".csv" in refusal(write_folder(tmp_path / "all", {"notes.txt": "hm"}))
+
+
+@pytest.mark.parametrize("name", ["table.txt", "table", "table.csv.zip", "table.xlsx", "table.gz"])
+def test_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
+    assert ".csv" in refusal_of(tmp_path, GOOD, name)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".parquet"])
+def test_empty_file_is_refused(tmp_path: Path, ending: str) -> None:
+    assert "empty" in refusal_of(tmp_path, b"", "table" + ending)
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_empty_compressed_file_is_refused(tmp_path: Path, ending: str) -> None:
+    assert "mpty" in refusal_of(tmp_path, COMPRESS[ending](b""), "table" + ending)
+
+
+@pytest.mark.parametrize("text", ["\n", "\r\n\r\n", "\ufeff", " ", "unit,t,x"])
+def test_file_without_a_full_line_is_refused(tmp_path: Path, text: str) -> None:
+    refusal_of(tmp_path, text)
+
+
+@pytest.mark.parametrize("content", ["unit,t,x\n", "unit,t,x\r\n\r\n", parquet_table()[:0]])
+def test_header_without_rows_is_refused(tmp_path: Path, content: str | pa.Table) -> None:
+    assert "no rows" in refusal_of(tmp_path, content)
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.99, -1, -5, -9])
+def test_truncated_compressed_file_is_refused(tmp_path: Path, ending: str, share: float) -> None:
+    packed = COMPRESS[ending](LONG.encode())
+    cut = int(share) if share < 0 else int(share * len(packed))
+    refusal_of(tmp_path, packed[:cut], "table" + ending)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.99, -1, -5, -9])
+def test_truncated_parquet_is_refused(tmp_path: Path, share: float) -> None:
+    whole = write(tmp_path / "whole.parquet", parquet_table()).read_bytes()
+    cut = int(share) if share < 0 else int(share * len(whole))
+    refusal_of(tmp_path, whole[:cut], "table.parquet")
+
+
+@pytest.mark.parametrize("end", ['a,400,"1', 'a,400,"1\n', 'a,400,"', '"a', 'a,"400,1\na,401,2\n'])
+def test_file_that_ends_within_quotes_is_refused(tmp_path: Path, end: str) -> None:
+    refusal_of(tmp_path, LONG + end)
+
+
+def test_compressed_file_with_a_flipped_byte_is_refused(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(LONG.encode()))
+    packed[len(packed) // 2] ^= 0x55
+    refusal_of(tmp_path, bytes(packed), "table.csv.gz")
+
+
+@pytest.mark.parametrize("ending", [".csv.gz", ".csv.bz2", ".csv.zst", ".parquet", ".pq"])
+def test_csv_under_another_name_is_refused(tmp_path: Path, ending: str) -> None:
+    refusal_of(tmp_path, LONG, "table" + ending)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_compressed_csv_named_csv_is_refused(tmp_path: Path, ending: str) -> None:
+    refusal_of(tmp_path, COMPRESS[ending](LONG.encode()), "table.csv")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_parquet_under_another_name_is_refused(tmp_path: Path, ending: str) -> None:
+    refusal_of(tmp_path, parquet_table(), "table" + ending)
+
+
+@pytest.mark.parametrize(
+    "content", [b"PAR1", b"PAR1PAR1", b"PAR1" + b"\0" * 40 + b"PAR1", b"\x89PNG\r\n"]
+)
+def test_no_parquet_though_named_so_is_refused(tmp_path: Path, content: bytes) -> None:
+    assert "Parquet" in refusal_of(tmp_path, content, "table.parquet")
+
+
+@pytest.mark.parametrize(("old", "column"), [("b,0", "unit"), ("0,3", "t"), ("3\n", "x")])
+def test_cell_that_is_not_utf8_is_named_by_its_column(
+    tmp_path: Path, old: str, column: str
+) -> None:
+    message = refusal_of(tmp_path, GOOD.encode().replace(old.encode(), b"\xe9" + old.encode()))
+    assert f"column '{column}'" in message
+
+
+@pytest.mark.parametrize("old", ["unit", "t,", "x"])
+def test_header_that_is_not_utf8_is_refused(tmp_path: Path, old: str) -> None:
+    text = GOOD.encode().replace(old.encode(), b"\xe9" + old.encode())
+    assert "UTF-8" in refusal_of(tmp_path, text)
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-32"])
+def test_other_coding_than_utf8_is_refused(tmp_path: Path, coding: str) -> None:
+    refusal_of(tmp_path, GOOD.encode(coding))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ragged_row_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    refusal_of(tmp_path, GOOD.encode() + b"\xe9,0\n")
+
+
+@pytest.mark.parametrize("row", ["b,1", "b,1,4,5", "b,1,4,", "b", "  "])
+def test_ragged_row_is_named(tmp_path: Path, row: str) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("b,1,4\n", row + "\nb,2,5\n"))
+    assert "row 4" in message or "line 5" in message
+
+
+def test_ragged_row_is_counted_right_after_blank_lines(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("a,1,2\n", "a,1,2\n\n\n") + "b,2\n")
+    assert "row 5" in message or "line 8" in message
+
+
+def test_ragged_row_is_counted_right_after_a_line_break_in_quotes(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, 'unit,t,x\n"a\nb",0,1\n"a\nb",1,2\nb,2\n')
+    assert "row 3" in message or "line 6" in message
+
+
+def test_separator_other_than_a_comma_is_refused(tmp_path: Path) -> None:
+    assert "'unit'" in refusal_of(tmp_path, GOOD.replace(",", ";"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "unit,t,x,x\na,0,1,2\na,1,2,3\n",
+        pa.table([["a", "a"], [0, 1], [1.0, 2.0], [1.0, 2.0]], names=["unit", "t", "x", "x"]),
+    ],
+    ids=["csv", "parquet"],
+)
+def test_column_name_that_occurs_twice_is_named(tmp_path: Path, content: str | pa.Table) -> None:
+    assert "'x'" in refusal_of(tmp_path, content)
+
+
+@pytest.mark.parametrize("head", ["unit,t,x,", 'unit,t,x,""', "unit,t,,x"])
+def test_column_without_a_name_is_refused(tmp_path: Path, head: str) -> None:
+    assert "no name" in refusal_of(tmp_path, head + "\na,0,1,2\na,1,2,3\n")
+
+
+def test_different_columns_in_two_files_are_named(tmp_path: Path) -> None:
+    files = {"1.csv": GOOD, "2.csv": "unit,t,speed\nc,0,1\nc,1,2\n"}
+    message = refusal(write_folder(tmp_path / "all", files))
+    for part in ("1.csv", "2.csv", "'x'", "'speed'"):
+        assert part in message
+
+
+@pytest.mark.parametrize("cells", [("red", "blue"), ("2020-01-01", "2020-01-02")])
+def test_different_types_in_two_files_are_named(tmp_path: Path, cells: tuple[str, str]) -> None:
+    files = {"1.csv": GOOD, "2.csv": f"unit,t,x\nc,0,{cells[0]}\nc,1,{cells[1]}\n"}
+    message = refusal(write_folder(tmp_path / "all", files))
+    assert "2.csv" in message
+    assert "x" in message
+
+
+@pytest.mark.parametrize("bad", ["unit,t,x\nc,0,1\nc,1,\n", "unit,t,x\nc,0,1\nc,0,2\n"])
+def test_bad_row_in_a_folder_is_named_by_its_file(tmp_path: Path, bad: str) -> None:
+    message = refusal(write_folder(tmp_path / "all", {"1.csv": GOOD, "2.csv": bad}))
+    assert "2.csv" in message
+    assert "row 2" in message
+
+
+@pytest.mark.parametrize("bad", ["", "unit,t,x\n", "unit,t,x\nc,0\n"])
+def test_bad_file_in_a_folder_is_named(tmp_path: Path, bad: str) -> None:
+    message = refusal(write_folder(tmp_path / "all", {"1.csv": GOOD, "2.csv": bad}))
+    assert "2.csv" in message
+
+
+def test_refused_file_is_left_as_it_was_and_nothing_is_written(tmp_path: Path) -> None:
+    refusal_of(tmp_path, GOOD + "b,1\n")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        "table.csv": GOOD + "b,1\n"
+    }

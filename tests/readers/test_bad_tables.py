@@ -1,0 +1,219 @@
+"""Bad tables: one error each, which names the file and where it applies column, path and row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from written_tables import parquet_table, refusal_of, write
+
+from lit_ios.readers import TableError, TableRoles, read_paths
+
+GOOD = "unit,t,x\na,0,1\na,1,2\nb,0,3\nb,1,4\n"
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        {"features": ("x", "speed")},
+        {"features": ("speed=high",)},
+        {"stop_column": "speed"},
+        {"censored_column": "speed"},
+    ],
+)
+def test_absent_column_is_named(tmp_path: Path, roles: dict) -> None:
+    assert "no column 'speed'" in refusal_of(tmp_path, GOOD, **roles)
+
+
+@pytest.mark.parametrize("role", ["path_column", "time_column"])
+def test_absent_path_or_time_column_is_named(tmp_path: Path, role: str) -> None:
+    roles = TableRoles(**({"path_column": "unit", "time_column": "t"} | {role: "speed"}))
+    with pytest.raises(TableError, match=r"table\.csv: no column 'speed'"):
+        read_paths(write(tmp_path / "table.csv", GOOD), roles)
+
+
+def test_absent_columns_are_all_named(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, GOOD, features=("speed", "x", "heat"))
+    assert "'speed'" in message
+    assert "'heat'" in message
+
+
+def test_table_without_features_is_refused(tmp_path: Path) -> None:
+    assert "feature" in refusal_of(tmp_path, "unit,t\na,0\na,1\n")
+
+
+def test_column_of_two_roles_is_refused(tmp_path: Path) -> None:
+    assert "two roles" in refusal_of(tmp_path, GOOD, stop_column="t")
+
+
+@pytest.mark.parametrize("cell", ["two", "1.2.3", "1;5", "--", "1 000", "1_000", '"1,5"', "1\0"])
+def test_text_in_a_numeric_feature_is_named(tmp_path: Path, cell: str) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("b,0,3", f"b,0,{cell}"))
+    assert "column 'x', path 'b', row 3" in message
+    assert repr(cell.strip('"')) in message
+
+
+@pytest.mark.parametrize("missing", ["drop", "forward_fill"])
+def test_text_in_a_numeric_feature_is_no_gap(tmp_path: Path, missing: str) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("b,0,3", "b,0,two"), missing=missing)
+    assert "column 'x', path 'b', row 3" in message
+
+
+@pytest.mark.parametrize("cell", ["", '""', "NaN", "NA", "inf", "-inf", "1e999"])
+def test_missing_or_infinite_value_is_named(tmp_path: Path, cell: str) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("b,0,3", f"b,0,{cell}"))
+    assert "column 'x', path 'b', row 3" in message
+    assert "missing or infinite" in message
+
+
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, -np.inf])
+def test_missing_or_infinite_parquet_value_is_named(tmp_path: Path, value: float | None) -> None:
+    message = refusal_of(tmp_path, parquet_table(y=[1.0, 2.0, 3.0, value]))
+    assert "column 'y', path 'b', row 4" in message
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.string(), pa.null()])
+def test_feature_that_is_missing_everywhere_is_named(tmp_path: Path, kind: pa.DataType) -> None:
+    message = refusal_of(tmp_path, parquet_table(y=pa.nulls(4, kind)))
+    assert "column 'y', path 'a', row 1" in message
+
+
+def test_missing_category_is_named_as_missing(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, "unit,t,c\na,0,u\na,1,\n")
+    assert "column 'c', path 'a', row 2" in message
+    assert "missing" in message
+
+
+def test_missing_value_is_named_by_the_whole_name_of_its_column(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, "unit,t,p=q\na,0,1\na,1,\n")
+    assert "column 'p=q', path 'a', row 2" in message
+
+
+def test_row_of_an_error_is_that_of_the_file_though_paths_are_interleaved(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, "unit,t,x\na,0,1\nb,0,2\na,1,\nb,1,4\n")
+    assert "column 'x', path 'a', row 3" in message
+
+
+@pytest.mark.parametrize("sort", [False, True])
+@pytest.mark.parametrize(("first", "second"), [("1", "1"), ("1", "1.0"), ("0.0", "-0.0")])
+def test_repeated_time_is_named(tmp_path: Path, sort: bool, first: str, second: str) -> None:
+    text = f"unit,t,x\na,0,1\na,1,2\nb,{first},3\na,2,5\nb,{second},4\n"
+    message = refusal_of(tmp_path, text, sort=sort)
+    assert "column 't', path 'b', row 5" in message
+    assert "row 3" in message
+    assert "same time" in message
+
+
+def test_time_out_of_order_is_named(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, "unit,t,x\na,0,1\na,1,2\nb,5,3\na,2,5\nb,4,4\n")
+    assert "column 't', path 'b', row 5" in message
+    assert "sort" in message
+
+
+@pytest.mark.parametrize("cell", ["", '""', '"  "', '"\t"', "\u3000"])
+def test_empty_path_name_is_named(tmp_path: Path, cell: str) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("b,0,", f"{cell},0,"))
+    assert "column 'unit', row 3" in message
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pa.array(["a", "a", None, "b"]),
+        pa.array(["a", "a", "", "b"]),
+        pa.array([1, 1, None, 2]),
+        pa.array([1.0, 1.0, np.nan, 2.0]),
+    ],
+    ids=["null", "empty", "integer", "nan"],
+)
+def test_empty_parquet_path_name_is_named(tmp_path: Path, names: pa.Array) -> None:
+    assert "column 'unit', row 3" in refusal_of(tmp_path, parquet_table(unit=names))
+
+
+@pytest.mark.parametrize("cell", ["", "soon", "inf", "NaN", "2020-13-01"])
+def test_bad_time_is_named(tmp_path: Path, cell: str) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("b,0,", f"b,{cell},"))
+    assert "column 't', path 'b', row 3" in message
+
+
+@pytest.mark.parametrize(
+    "content", ["unit,t,x\na,false,1\na,true,2\n", parquet_table(t=[False, True] * 2)]
+)
+def test_truth_is_no_time(tmp_path: Path, content: str | pa.Table) -> None:
+    assert "column 't'" in refusal_of(tmp_path, content)
+
+
+def test_bad_date_among_dates_is_named(tmp_path: Path) -> None:
+    text = "unit,t,x\na,2020-01-01,1\na,2020-01-02,2\na,2020-02-31,2\n"
+    assert "column 't', path 'a', row 3" in refusal_of(tmp_path, text)
+
+
+@pytest.mark.parametrize("cell", ["2", "-1", "0.5", "yes", ""])
+@pytest.mark.parametrize("role", ["stop_column", "censored_column"])
+def test_bad_flag_is_named(tmp_path: Path, cell: str, role: str) -> None:
+    text = f"unit,t,x,s\na,0,1,0\na,1,2,{cell}\nb,0,1,0\nb,1,1,1\n"
+    assert "column 's', path 'a', row 2" in refusal_of(tmp_path, text, **{role: "s"})
+
+
+def test_row_after_the_stop_is_named(tmp_path: Path) -> None:
+    text = "unit,t,x,s\na,0,1,0\nb,0,3,1\na,1,2,1\nb,1,4,0\n"
+    assert "column 's', path 'b', row 2" in refusal_of(tmp_path, text, stop_column="s")
+
+
+def test_path_both_stopped_and_censored_is_named(tmp_path: Path) -> None:
+    text = "unit,t,x,s,c\na,0,1,0,0\na,1,2,1,0\nb,0,3,0,1\nb,1,4,1,1\n"
+    message = refusal_of(tmp_path, text, stop_column="s", censored_column="c")
+    assert "column 'c', path 'b', row 4" in message
+
+
+@pytest.mark.parametrize("roles", [{"stop_column": "s"}, {"censored_column": "c"}])
+def test_table_without_a_stop_is_refused(tmp_path: Path, roles: dict) -> None:
+    text = "unit,t,x,s,c\na,0,1,0,1\na,1,2,0,1\nb,0,3,0,1\n"
+    assert "no path is stopped" in refusal_of(tmp_path, text, features=("x",), **roles)
+
+
+def test_table_of_single_rows_is_refused(tmp_path: Path) -> None:
+    assert "single row" in refusal_of(tmp_path, "unit,t,x\na,0,1\nb,0,2\nc,5,3\n")
+
+
+def test_text_of_too_many_kinds_is_refused(tmp_path: Path) -> None:
+    rows = "".join(f"a,{i},note {i}\n" for i in range(101))
+    assert "column 'note'" in refusal_of(tmp_path, "unit,t,note\n" + rows)
+
+
+KINDS = {
+    "list": pa.array([[1]] * 4),
+    "struct": pa.array([{"a": 1}] * 4),
+    "map": pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+    "binary": pa.array([b"\xff\xfe"] * 4),
+    "large_binary": pa.array([b"\xff\xfe"] * 4, pa.large_binary()),
+    "fixed_binary": pa.array([b"\xff\xfe"] * 4, pa.binary(2)),
+    "list_of_nulls": pa.array([None] * 4, pa.list_(pa.int64())),
+    "text_of_bad_bytes": pa.array([b"\xff"] * 4).cast(pa.string(), safe=False),
+    "far_dates": pa.array([-(10**15), 0, 10**15, 10**14], pa.timestamp("s")),
+    "unknown_zone": pa.array([1, 2, 3, 4], pa.timestamp("s", "Nowhere/Atall")),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_feature_of_a_kind_that_is_no_number_is_named(tmp_path: Path, kind: str) -> None:
+    assert "column 'x'" in refusal_of(tmp_path, parquet_table(x=KINDS[kind]))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "unknown_zone"])
+def test_time_of_a_kind_that_is_no_time_is_named(tmp_path: Path, kind: str) -> None:
+    assert "column 't'" in refusal_of(tmp_path, parquet_table(t=KINDS[kind]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_path_of_a_kind_that_is_no_name_is_named(tmp_path: Path, kind: str) -> None:
+    table = parquet_table(unit=KINDS[kind], t=[0, 1, 2, 2])
+    assert "'unit'" in refusal_of(tmp_path, table)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_flag_of_a_kind_that_is_no_flag_is_named(tmp_path: Path, kind: str) -> None:
+    table = parquet_table(s=KINDS[kind])
+    assert "column 's'" in refusal_of(tmp_path, table, stop_column="s", features=("x",))
