@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,16 @@ class StoppingCLI(LightningCLI):
         if self.subcommand in ("validate", "test"):
             self.config[self.subcommand]["verbose"] = False
         torch.set_num_threads(self._get(self.config, "threads"))
+
+    def instantiate_classes(self) -> None:
+        """Make the objects; what a constructor refuses is said without jsonargparse's wrapping."""
+        try:
+            super().instantiate_classes()
+        except ValueError as error:
+            reason = re.search(r"Errors:\n  - (.+)", str(error))
+            if reason is None:
+                raise
+            raise UserError(reason[1]) from None
 
     def after_instantiate_classes(self) -> None:
         """Read data and checkpoint now: what is wrong is said before anything is written."""

@@ -112,10 +112,11 @@ def parquet_cases(draw: st.DrawFn) -> ParquetCase:
     }
     pools = {"unit": NAMES, "t": TIMES, "x0": NUMBERS | TEXTS, "x1": NUMBERS | TEXTS}
     kinds = {name: pools.get(name, NUMBERS)[kind] for name, kind in chosen.items()}
-    if draw(st.integers(0, 3)) == 0:
-        kinds[draw(st.sampled_from(sorted(kinds)))] = OTHERS[draw(st.sampled_from(sorted(OTHERS)))]
+    unfit = draw(st.sampled_from([None] * 15 + list(kinds)))
+    if unfit is not None:
+        kinds[unfit] = OTHERS[draw(st.sampled_from(sorted(OTHERS)))]
     rng = Random(draw(st.integers(0, 2**64 - 1)))
-    values = random_values(rng, kinds, rng.choice([0, 0, 0.02, 0.2]))
+    values = random_values(rng, kinds)
     if roles.stop_column is None:
         del values["s"]
     if roles.censored_column is None:
@@ -135,9 +136,9 @@ def as_array(kind: pa.DataType, values: list[Any]) -> pa.Array:
     return pa.array(values, kind)
 
 
-def random_values(rng: Random, kinds: dict[str, Kind], gaps: float) -> dict[str, list[Any]]:
+def random_values(rng: Random, kinds: dict[str, Kind]) -> dict[str, list[Any]]:
     """Fill the columns; flags fit the paths, unless a cell is spoiled."""
-    count = rng.randint(2, 8)
+    count = rng.randint(3, 10)
     values = {name: [kind.make(rng, i) for i in range(count)] for name, kind in kinds.items()}
     last = {str(name): i for i, name in enumerate(values["unit"])}
     stopped = {name: rng.random() < 0.8 for name in last}
@@ -147,6 +148,7 @@ def random_values(rng: Random, kinds: dict[str, Kind], gaps: float) -> dict[str,
             if kinds[column].number is not None:
                 values[column][i] = flag if kinds[column].type == pa.bool_() else int(flag)
     for cells in values.values():
+        gaps = rng.choice([0, 0, 0, 0, 0, 0, 0, 0.05, 0.3])
         cells[:] = [None if rng.random() < gaps else cell for cell in cells]
     if rng.random() < 0.2:
         place = rng.randrange(1, count)

@@ -1,7 +1,7 @@
 """A naive reader: the csv module and loops over cells say what a table holds, or that it is bad.
 
 It knows three answers: these are the paths, and a reader must find them (`plain`); these are the
-paths, but something is spelled so oddly that a reader may refuse it; the table is bad (BadTableError).
+paths, but something is spelled so oddly that a reader may refuse it; the table is bad.
 """
 
 from __future__ import annotations
@@ -136,13 +136,15 @@ class CsvTable:
         if truths := self.truths(cells):
             return {name: truths}
         present = [cell for cell in cells if cell not in NOTHING]
-        if present and not any(is_numeric(cell) for cell in present):
-            return self.one_hot(name, sorted(set(present)))
-        return {name: self.numbers(cells)}
+        numeric = any(NUMBER.fullmatch(cell) or NOT_FINITE.fullmatch(cell) for cell in present)
+        if numeric or all(HEXADECIMAL.fullmatch(cell) for cell in present):
+            return {name: self.numbers(cells)}
+        return self.one_hot(name, sorted(set(present)))
 
     def one_hot(self, column: str, categories: list[str]) -> dict[str, Cells]:
         for cell in self[column]:
-            self.odd(not WORD.fullmatch(cell) or cell in TRUTH or is_numeric(cell))
+            self.odd(not WORD.fullmatch(cell) or cell in NOTHING or cell in TRUTH)
+            self.odd(NOT_FINITE.fullmatch(cell) is not None)
             if cell not in NOTHING and cell not in categories:
                 raise BadTableError(f"unknown category {cell!r}")
         return {
@@ -165,10 +167,6 @@ class CsvTable:
         if not found:
             raise BadTableError("no features")
         return found
-
-
-def is_numeric(cell: str) -> bool:
-    return any(kind.fullmatch(cell) for kind in (NUMBER, NOT_FINITE, HEXADECIMAL))
 
 
 def unpacked(data: bytes, file_name: str) -> str:

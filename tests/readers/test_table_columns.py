@@ -1,9 +1,8 @@
-"""Columns → features and times: kinds of numbers, categories and dates."""
+"""Columns → features: which ones, in which order, and kinds of numbers."""
 
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,9 +11,7 @@ import pyarrow as pa
 import pytest
 from written_tables import parquet_table, read_written
 
-COLOURS = "unit,t,colour,x\na,0,red,1\na,1,blue,2\nb,0,red,3\nb,1,green,4\n"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
+from lit_ios.readers import TableError
 
 
 def test_features_are_all_columns_without_another_role(tmp_path: Path) -> None:
