@@ -1,5 +1,6 @@
 """LightningDataModules: trajectory splits, SMOTE and local bootstrap, batches from memory."""
 
+from datamodules.azure import AzureData
 from datamodules.base import Oversampling, Splits, TrajectoryDataModule
 from datamodules.loaders import PathLoader, Shard, TrainLoader
 from datamodules.simulated import (
@@ -9,8 +10,10 @@ from datamodules.simulated import (
     SimulatedData,
 )
 from datamodules.table import TableData
+from datamodules.turbofan import TurbofanData
 
 __all__ = [
+    "AzureData",
     "BoundaryExitData",
     "ChangePointData",
     "GainStoppingData",
@@ -22,4 +25,5 @@ __all__ = [
     "TableData",
     "TrainLoader",
     "TrajectoryDataModule",
+    "TurbofanData",
 ]

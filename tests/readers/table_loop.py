@@ -26,7 +26,6 @@ DATE = re.compile(
 )
 WORD = re.compile(r"[a-z]+ ?[a-z]*", re.ASCII)
 TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-BLANKS = " \t"
 # pyarrow's documented spellings of nothing, ConvertOptions.null_values
 NOTHING = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
            "1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"}  # fmt: skip
@@ -64,8 +63,9 @@ class CsvTable:
     """The cells of a CSV file by column, and whether all is spelled plainly."""
 
     def __init__(self, data: bytes, file_name: str) -> None:
-        self.plain = True
-        lines = [line for line in csv_lines(unpacked(data, file_name)) if line]
+        text = unpacked(data, file_name)
+        self.plain = text.count('"') % 2 == 0  # RFC 4180 allows none in a cell without quotes
+        lines = [line for line in csv_lines(text) if line]
         if len(lines) < 2 or any(len(line) != len(lines[0]) for line in lines):
             raise BadTableError("no rows, or ragged ones")
         if "" in lines[0] or len(set(lines[0])) < len(lines[0]):
@@ -88,7 +88,7 @@ class CsvTable:
         return self[column]
 
     def times(self, column: str) -> list[float]:
-        cells = [cell.strip(BLANKS) for cell in self[column]]
+        cells = [cell.strip(" \t") for cell in self[column]]
         if all(DATE.fullmatch(cell) for cell in cells):
             self.odd(cells != self[column] or len({len(cell) for cell in cells}) > 1)
             return loop_dates(cells)
@@ -113,16 +113,14 @@ class CsvTable:
 
     def truths(self, cells: list[str]) -> Cells | None:
         """Return 1 for true and 0 for false; None if the cells are something else."""
-        words = [cell.strip(BLANKS) for cell in cells if cell not in NOTHING]
+        words = [cell for cell in cells if cell not in NOTHING]
         if not any(word in TRUTH for word in words):
             return None
         if not all(word in TRUTH or word in ("0", "1") for word in words):
             return None
         self.odd(not all(cell in TRUTH for cell in cells))
-        return [
-            None if cell in NOTHING else float(cell.strip(BLANKS) in ("1", "true", "True", "TRUE"))
-            for cell in cells
-        ]
+        truth = TRUTH | {"0": False, "1": True}
+        return [None if cell in NOTHING else float(truth[cell]) for cell in cells]
 
     def flags(self, column: str) -> list[bool]:
         values = self.truths(self[column]) or self.numbers(self[column])

@@ -1,0 +1,110 @@
+"""NASA C-MAPSS turbofan engines, run to failure: FD001–FD004."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from datamodules.base import Splits, TrajectoryDataModule
+from lit_ios.checks import check_choice, check_number
+from lit_ios.readers.cmapss import (
+    ConditionScaler,
+    Series,
+    engine_paths,
+    engines,
+    parse_remaining_life,
+    read_series,
+    read_series_file,
+    read_text,
+)
+
+Subset = Literal["FD001", "FD002", "FD003", "FD004"]
+TestSet = Literal["held_out", "nasa"]
+
+
+class TurbofanData(TrajectoryDataModule):
+    """Engines of one C-MAPSS subset; the expert's stop is the last kept cycle before failure.
+
+    Sensors are standardised within each operating condition by the training engines; constant
+    ones are dropped. The engines of NASA's training file are split 70/30 into training and test,
+    and the former again into training and validation.
+
+    Args:
+        subset: FD001 and FD003 have one operating condition, FD002 and FD004 six.
+        data_dir: folder that holds CMAPSSData.zip or its text files; null for LIT_IOS_DATA, then
+            the user's cache, then a download.
+        file: another file of the same columns, e.g. PHM08's train.txt, instead of a subset.
+        step: keep every so many cycles.
+        lead: drop the last so many cycles before failure, to learn an earlier stop.
+        test_set: `held_out` engines that ran to failure, or `nasa`: NASA's truncated series, whose
+            failure is known to come later.
+        test_share: share of the engines held out for the test.
+        **kwargs: see TrajectoryDataModule.
+    """
+
+    def __init__(
+        self,
+        *,
+        subset: Subset = "FD001",
+        data_dir: str | None = None,
+        file: str | None = None,
+        step: int = 10,
+        lead: int = 0,
+        test_set: TestSet = "held_out",
+        test_share: float = 0.3,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_choice("subset", subset, Subset)
+        check_choice("test_set", test_set, TestSet)
+        check_number("step", step, above=0)
+        check_number("lead", lead, above=-1)
+        check_number("test_share", test_share, above=0, at_most=0.99)
+        self.subset, self.data_dir, self.file = subset, data_dir, file
+        self.step, self.lead = step, lead
+        self.test_set, self.test_share = test_set, test_share
+
+    @property
+    def name(self) -> str:
+        """The subset, e.g. turbofan_FD001."""
+        return f"turbofan_{self.subset}" if self.file is None else "turbofan_file"
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Sensors that vary in the training engines."""
+        return list(self.scaler.feature_names)
+
+    @cached_property
+    def series(self) -> Series:
+        """All engines that ran to failure."""
+        if self.file is not None:
+            return read_series_file(self.file)
+        return read_series(f"train_{self.subset}.txt", self.data_dir)
+
+    @cached_property
+    def units(self) -> list[np.ndarray[Any, Any]]:
+        """Unit numbers of training, validation and test engines."""
+        order = self.random(purpose=2).permutation(np.unique(self.series.unit))
+        known = round(len(order) * (1 - self.test_share))
+        train = round(known * (1 - self.validation_share))
+        return [np.sort(part) for part in np.split(order, [train, known])]
+
+    @cached_property
+    def scaler(self) -> ConditionScaler:
+        """Fitted on the training engines only."""
+        return ConditionScaler.fit(engines(self.series, self.units[0]))
+
+    def read_splits(self) -> Splits:
+        """Cut the engines into paths."""
+        train, val, test = (
+            engine_paths(engines(self.series, units), self.scaler, step=self.step, lead=self.lead)
+            for units in self.units
+        )
+        if self.test_set == "nasa":
+            series = read_series(f"test_{self.subset}.txt", self.data_dir)
+            source, text = read_text(f"RUL_{self.subset}.txt", self.data_dir)
+            lives = parse_remaining_life(source, text, len(np.unique(series.unit)))
+            test = engine_paths(series, self.scaler, step=self.step, remaining_life=lives)
+        return Splits(train, val, test)
