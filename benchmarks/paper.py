@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from benchmarks import published
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks/results/paper.csv"
 DATA_SETS = ("bmG", "bmgG", "CP1", "CP2", "CP3", "radial", "star")
@@ -126,7 +128,7 @@ def table(
     column: str = "balanced_accuracy",
     names: dict[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield the lines of a Markdown table, mean ± 2 sd, the best three of a column in bold."""
+    """Yield a Markdown table line by line: mean ± 2 sd (the paper's), best three in bold."""
     values = defaultdict(list)
     for row in rows:
         values[row["dataset"], row["variant"]].append(float(row[column] or "nan"))
@@ -148,8 +150,17 @@ def table(
                 continue
             mean = means[data, variant]
             cell = f"{mean:.3f} ± {2 * float(np.std(values[data, variant])):.2f}"
-            cells.append(f"**{cell}**" if mean in best[data] else cell)
+            cell = f"**{cell}**" if mean in best[data] else cell
+            cells.append(cell + _published(variant, data, column))
         yield f"| {names[variant]} | " + " | ".join(cells) + " |"
+
+
+def _published(variant: str, data: str, column: str) -> str:
+    """Return the paper's figure in brackets, where it has one."""
+    row = published.BALANCED_ACCURACY.get(variant)
+    if column != "balanced_accuracy" or row is None or data not in published.DATA_SETS:
+        return ""
+    return f" ({row[published.DATA_SETS.index(data)][0]:.3f})"
 
 
 def main() -> None:
