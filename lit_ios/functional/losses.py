@@ -104,8 +104,8 @@ def iq_loss(
         divergence: name of φ.
         alpha: weight of the χ² term, see `phi`.
         value_term: E3′: `expert` as above; `initial` (1−γ) E[V(s_0)] over the batch's first rows;
-            `literal` the paper's (1−γ) in front of synthetic rows; `discounted` real rows weighted
-            γ^t, which telescopes to V(s_0).
+            `literal` the paper's (1−γ) in front of synthetic rows; `discounted` rows weighted γ^t,
+            which telescopes to V(s_0) along a path (synthetic rows stand at t = 0).
     """
     reward = recovered_reward(action_value(q, action), action, next_value, gamma)
     reward_term = weighted_mean(-phi(reward, divergence, alpha), weight)
@@ -118,8 +118,7 @@ def iq_loss(
     elif value_term == "literal":
         term = weighted_mean(difference * (1 - gamma * synthetic), weight)
     elif value_term == "discounted":
-        real = weight * (1 - synthetic)  # a synthetic row has no place in time
-        term = weighted_mean(difference, real * discount(gamma, step, weight.dtype))
+        term = weighted_mean(difference, weight * discount(gamma, step, weight.dtype))
     else:
         raise ValueError(
             f"value_term must be one of expert, initial, literal, discounted, got {value_term!r}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from datetime import datetime
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,31 +15,59 @@ from lit_ios.trajectories import BoolArray, FloatArray
 
 TimeUnit = Literal["seconds", "minutes", "hours", "days"]
 
-_NANOSECONDS = {"seconds": 1e9, "minutes": 60e9, "hours": 3600e9, "days": 86400e9}
+_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 MOST_CATEGORIES = 100
 
 
 class Source:
     """One table and how to speak of its places."""
 
-    def __init__(self, name: str, table: pa.Table, path_column: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        table: pa.Table,
+        path_column: str | None = None,
+        parts: list[tuple[Any, int]] | None = None,
+    ) -> None:
         self.name, self.table, self.path_column = name, table, path_column
-        for column in table.column_names:
-            if pa.types.is_binary(table[column].type):
-                raise TableError(f"{name}, column {column!r}: text that is not UTF-8")
+        self.parts = parts or [(name, table.num_rows)]  # files and their numbers of rows
+
+    def kind(self, column: str) -> pa.DataType:
+        """Return the type of a column's values."""
+        kind = self.table[column].type
+        return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+    def check_text(self, column: str) -> None:
+        """Refuse bytes that are no text."""
+        kind = self.kind(column)
+        try:
+            self.table[column].validate(full=True)
+            self.table[column].cast(kind).validate(full=True)
+            binary = any(test(kind) for test in _BINARY)
+        except pa.ArrowException:
+            binary = True
+        if binary:
+            raise TableError(f"{self.name}, column {column!r}: text that is not UTF-8")
 
     def where(self, column: str, row: int) -> str:
         """Name a cell; rows count from 1, the header not counted."""
         path = ""
         if self.path_column is not None and column != self.path_column:
-            path = f", path {str(self.table[self.path_column][row].as_py())!r}"
-        return f"{self.name}, column {column!r}{path}, row {row + 1}"
+            path = f", path {self.texts(self.path_column)[row].as_py()!r}"
+        file, row = self._in_its_file(row)
+        return f"{file}, column {column!r}{path}, row {row + 1}"
+
+    def _in_its_file(self, row: int) -> tuple[str, int]:
+        for file, length in self.parts[:-1]:
+            if row < length:
+                return str(file), row
+            row -= length
+        return str(self.parts[-1][0]), row
 
     def is_text(self, column: str) -> bool:
         """Whether a column holds text (also if it is stored as a dictionary)."""
-        kind = self.table[column].type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
+        kind = self.kind(column)
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
     def texts(self, column: str) -> pa.ChunkedArray:
@@ -74,6 +104,15 @@ class Source:
                 return row
         return 0
 
+    def _first_no_time(self, column: str) -> int:
+        """Return the first row that is no date, or where most are no dates, no number."""
+        texts = self.texts(column).to_pylist()
+        dates = sum(_is_date(text) for text in texts) * 2 > len(texts)
+        for row, text in enumerate(texts):
+            if not (_is_date(text) if dates else _is_number(text)):
+                return row
+        return 0
+
     def holds_numbers(self, column: str) -> bool:
         """Whether some cell of a text column is a number: then the text is a mistake."""
         distinct = pc.unique(self.texts(column)).to_pylist()
@@ -87,12 +126,16 @@ class Source:
             raise TableError(f"{self.where(column, row)}: no time")
         kind = values.type
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            stamps = values.cast(pa.timestamp("ns", getattr(kind, "tz", None)), safe=False)
-            return np.asarray(stamps.cast(pa.int64()).to_numpy() / _NANOSECONDS[unit])
+            if pa.types.is_date(kind):
+                values = values.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
+            per_second = _PER_SECOND[values.type.unit]
+            return np.asarray(values.cast(pa.int64()).to_numpy() / (per_second * _SECONDS[unit]))
         if self.is_text(column):
-            row = self._first_text(column)
+            row = self._first_no_time(column)
             text = values[row].as_py()
             raise TableError(f"{self.where(column, row)}: neither a number nor a date: {text!r}")
+        if pa.types.is_boolean(kind):
+            raise TableError(f"{self.name}, column {column!r}: true and false are no times")
         times = self.numbers(column).astype(np.float64)
         if not np.isfinite(times).all():
             row = int(np.argmin(np.isfinite(times)))
@@ -110,7 +153,16 @@ class Source:
 
     def path_names(self, column: str) -> pa.DictionaryArray:
         """Return the path of each row; an empty one is an error."""
+        kind = self.kind(column)
+        if not any(test(kind) for test in _NAMES):
+            raise TableError(
+                f"{self.name}, column {column!r}: a path is named by text or numbers, not {kind}"
+            )
         names = self.texts(column).combine_chunks()
+        if pa.types.is_floating(kind):
+            nan = np.isnan(self.table[column].cast(pa.float64()).to_numpy())
+            if nan.any():
+                raise TableError(f"{self.where(column, int(np.argmax(nan)))}: the path has no name")
         empty = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(names), ""), True)
         if pc.any(empty).as_py():
             row = int(np.argmax(empty.to_numpy(zero_copy_only=False)))
@@ -121,6 +173,8 @@ class Source:
         """Return one 0/1 column per category; a value outside them is an error."""
         codes = pc.index_in(self.texts(column), pa.array(categories)).to_numpy()
         codes = np.nan_to_num(np.asarray(codes, dtype=np.float64), nan=-1).astype(int)
+        missing = self.table[column].is_null().to_numpy()
+        codes[missing] = 0
         if (codes < 0).any():
             row = int(np.argmax(codes < 0))
             value = self.table[column][row].as_py()
@@ -128,7 +182,9 @@ class Source:
                 f"{self.where(column, row)}: {value!r} is none of the known categories "
                 f"{', '.join(map(repr, categories))}"
             )
-        return np.asarray(np.eye(len(categories))[codes])
+        encoded = np.eye(len(categories))[codes]
+        encoded[missing] = np.nan
+        return np.asarray(encoded)
 
     def categories(self, column: str) -> list[str]:
         """Return the distinct values of a categorical column, sorted."""
@@ -141,9 +197,37 @@ class Source:
         return found
 
 
+_BINARY = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_binary_view,
+)
+_NAMES = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_boolean,
+    pa.types.is_decimal,
+    pa.types.is_null,
+    pa.types.is_date,
+)
+
+
 def _is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+_NUMBER = re.compile(
+    r"[ \t]*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan))[ \t]*", re.I | re.A
+)
+
+
+def _is_date(text: str) -> bool:
     try:
-        float(text)
-    except ValueError:
+        datetime.fromisoformat(text)
+    except (ValueError, TypeError):
         return False
     return True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -18,34 +20,45 @@ class TableError(TrajectoryError):
     """A table that cannot be read as paths; the message names file, column, path and row."""
 
 
+Parts = list[tuple[Path, pa.Table]]
+
+
 def read_columns(place: str | Path, wanted: list[str] | None = None) -> pa.Table:
-    """Read a file, or all files of a folder one below the other.
+    """Read a file, or all files of a folder one below the other; see `read_parts`."""
+    return stack(read_parts(place, wanted))
+
+
+def read_parts(
+    place: str | Path, wanted: list[str] | None = None, as_text: Sequence[str] = ()
+) -> Parts:
+    """Read a file, or all files of a folder, each by itself.
 
     Args:
         place: file or folder.
         wanted: columns to read; None for all. One that is missing is an error that names it.
+        as_text: columns of a CSV file to take as they are written: 007 is not 7.
     """
     path = Path(place)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
         if not files:
             raise TableError(f"{path}: no file in this folder ends in {', '.join(_ENDINGS)}")
-        return _stack([(file, _read_file(file, wanted)) for file in files])
+        return [(file, _read_file(file, wanted, as_text)) for file in files]
     if not path.is_file():
         raise TableError(f"{path}: there is no such file or folder")
-    return _read_file(path, wanted)
+    return [(path, _read_file(path, wanted, as_text))]
 
 
 _ENDINGS = CSV_ENDINGS + PARQUET_ENDINGS
 
 
-def _read_file(file: Path, wanted: list[str] | None) -> pa.Table:
+def _read_file(file: Path, wanted: list[str] | None, as_text: Sequence[str]) -> pa.Table:
     if file.stat().st_size == 0:
         raise TableError(f"{file}: the file is empty")
     if file.name.endswith(PARQUET_ENDINGS):
         table = _read_parquet(file, wanted)
     elif file.name.endswith(CSV_ENDINGS):
-        table = _read_csv(file, wanted)
+        table = _read_csv(file, wanted, as_text)
     else:
         raise TableError(f"{file}: the name must end in one of {', '.join(_ENDINGS)}")
     if table.num_rows == 0:
@@ -62,30 +75,64 @@ def _read_parquet(file: Path, wanted: list[str] | None) -> pa.Table:
         raise TableError(f"{file}: not a readable Parquet file: {_first_line(error)}") from None
 
 
-def _read_csv(file: Path, wanted: list[str] | None) -> pa.Table:
+def _read_csv(file: Path, wanted: list[str] | None, as_text: Sequence[str]) -> pa.Table:
     refused: list[pa_csv.InvalidRow] = []
 
     def refuse(row: pa_csv.InvalidRow) -> str:
         refused.append(row)
         return "error"
 
-    try:
-        table = pa_csv.read_csv(
+    def read(types: dict[str, pa.DataType]) -> pa.Table:
+        return pa_csv.read_csv(
             file,
             read_options=pa_csv.ReadOptions(use_threads=False),  # else rows have no numbers
-            parse_options=pa_csv.ParseOptions(invalid_row_handler=refuse),
-            convert_options=pa_csv.ConvertOptions(strings_can_be_null=True),
+            parse_options=pa_csv.ParseOptions(
+                invalid_row_handler=refuse, newlines_in_values=marks.quotes > 0
+            ),
+            convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types),
         )
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+
+    try:
+        marks = _scan(file)
+        types = {name: pa.string() for name in as_text}
+        table = read(types)
+        if marks.hexadecimal:  # read as a negative integer where the first bit is set
+            table = read(
+                types | {f.name: pa.float64() for f in table.schema if pa.types.is_integer(f.type)}
+            )
+        names = table.column_names
+    except UnicodeDecodeError:
+        raise TableError(f"{file}: the header is not UTF-8") from None
+    except (pa.ArrowException, OSError, EOFError) as error:
         if refused:
             row = refused[0]
             raise TableError(
-                f"{file}, line {row.number}: {row.actual_columns} fields where the header has "
+                f"{file}, row {row.number - 1}: {row.actual_columns} fields where the header has "
                 f"{row.expected_columns}: {row.text[:80]!r}"
             ) from None
+        if "UTF8" in str(error) and as_text:
+            raise TableError(f"{file}, column {as_text[0]!r}: text that is not UTF-8") from None
         raise TableError(f"{file}: not a readable CSV file: {_first_line(error)}") from None
-    _check_names(file, table.column_names, wanted)
+    _check_names(file, names, wanted)
     return table if wanted is None else table.select(wanted)
+
+
+class _Marks(NamedTuple):
+    quotes: int
+    hexadecimal: bool
+
+
+def _scan(file: Path) -> _Marks:
+    """Look for what the parser passes over: a quotation mark never closed, hexadecimal numbers."""
+    quotes, hexadecimal, last = 0, False, b""
+    with pa.input_stream(file, buffer_size=1 << 20) as stream:
+        while block := stream.read(1 << 20):
+            quotes += block.count(b'"')
+            hexadecimal |= b"0x" in last + block or b"0X" in last + block
+            last = block[-1:]
+    if quotes % 2:
+        raise TableError(f"{file}: the number of quotation marks is odd: one is never closed")
+    return _Marks(quotes, hexadecimal)
 
 
 def _check_names(file: Path, names: list[str], wanted: list[str] | None) -> None:
@@ -102,7 +149,7 @@ def _check_names(file: Path, names: list[str], wanted: list[str] | None) -> None
         )
 
 
-def _stack(tables: list[tuple[Path, pa.Table]]) -> pa.Table:
+def stack(tables: Parts) -> pa.Table:
     """Put tables with the same columns one below the other."""
     first_file, first = tables[0]
     for file, table in tables[1:]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from lit_ios.checks import check_choice
 from lit_ios.readers.columns import Source, TimeUnit
-from lit_ios.readers.files import TableError, read_columns
+from lit_ios.readers.files import CSV_ENDINGS, TableError, read_parts, stack
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet
 
 Missing = Literal["error", "drop", "forward_fill"]
@@ -65,9 +65,7 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
         roles: which column means what.
         training: ask for at least one stop and one path of two rows.
     """
-    table = read_columns(file)
-    source = Source(str(file), table, roles.path_column)
-    _check_columns(source, roles)
+    source = _open(file, roles)
     names = source.path_names(roles.path_column)
     times = source.times(roles.time_column, roles.time_unit)
     states, feature_names = _features(source, roles)
@@ -77,10 +75,10 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
         states, times, codes = states[order], times[order], codes[order]
     rows = np.arange(len(codes)) if order is None else order
     states, keep = _without_missing(source, states, codes, rows, feature_names, roles.missing)
+    stopped = _stopped(source, roles, _offsets(codes), rows)  # before a row with a flag is dropped
     if keep is not None:
         states, times, codes, rows = states[keep], times[keep], codes[keep], rows[keep]
-    offsets = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]])
-    stopped = _stopped(source, roles, offsets, rows)
+    offsets = _offsets(codes)
     all_names = names.dictionary.to_pylist()
     paths = TrajectorySet(
         states=states,
@@ -93,6 +91,25 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
     if training:
         _check_trainable(source, paths)
     return paths
+
+
+def _open(file: str | Path, roles: TableRoles) -> Source:
+    """Read the file, its path names and known categories as they are written."""
+    as_text = [roles.path_column]
+    parts = read_parts(file, as_text=as_text)
+    known = set(parts[0][1].column_names)
+    named = {column_of(name, known) for name in roles.features or () if name not in known}
+    categorical = sorted(name for name in named if name is not None)
+    if categorical:
+        parts = read_parts(file, as_text=as_text + categorical)
+    lengths = [(part, table.num_rows) for part, table in parts]
+    source = Source(str(file), stack(parts), roles.path_column, lengths)
+    _check_columns(source, roles)
+    used = {*roles.others, *(column_of(name, known) for name in roles.features or known)}
+    for column in source.table.column_names:
+        if column in used or parts[0][0].name.endswith(CSV_ENDINGS):
+            source.check_text(column)
+    return source
 
 
 def _check_columns(source: Source, roles: TableRoles) -> None:
@@ -108,6 +125,11 @@ def _check_columns(source: Source, roles: TableRoles) -> None:
         raise TableError(f"{source.name}: one column has two roles: {', '.join(roles.others)}")
 
 
+def _offsets(codes: IntArray) -> IntArray:
+    """Return where each path begins in rows grouped by path, and the number of rows."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]])
+
+
 def _features(source: Source, roles: TableRoles) -> tuple[FloatArray, tuple[str, ...]]:
     """Return the feature matrix (N, D) and its column names."""
     names = feature_columns(source, roles)
@@ -115,24 +137,38 @@ def _features(source: Source, roles: TableRoles) -> tuple[FloatArray, tuple[str,
     known = set(table.column_names)
     floats = all(name in known and str(table[name].type) == "float" for name in names)
     matrix = np.empty((table.num_rows, len(names)), dtype=np.float32 if floats else np.float64)
-    position = 0
-    while position < len(names):
-        name = names[position]
+    encoded: dict[str, FloatArray] = {}
+    for position, name in enumerate(names):
         if name in known:
             matrix[:, position] = source.numbers(name)
-            position += 1
             continue
-        column = name.partition("=")[0]
-        if column not in known:
-            raise TableError(
-                f"{source.name}: no column {column!r}, which the feature {name!r} needs; "
-                f"there are {', '.join(map(repr, table.column_names))}"
-            )
-        group = [n for n in names[position:] if n.partition("=")[0] == column and n not in known]
-        encoded = source.one_hot(column, [n.partition("=")[2] for n in group])
-        matrix[:, position : position + len(group)] = encoded
-        position += len(group)
+        if name not in encoded:
+            encoded |= _encode(source, column_of(name, known), name, names)
+        matrix[:, position] = encoded[name]
     return matrix, names
+
+
+def _encode(
+    source: Source, column: str | None, name: str, names: tuple[str, ...]
+) -> dict[str, FloatArray]:
+    """Return the 0/1 columns of all categories of the column that `name` belongs to."""
+    known = set(source.table.column_names)
+    if column is None:
+        raise TableError(
+            f"{source.name}: no column {name.partition('=')[0]!r}, which the feature {name!r} "
+            f"needs; there are {', '.join(map(repr, source.table.column_names))}"
+        )
+    group = [n for n in names if n not in known and column_of(n, known) == column]
+    values = source.one_hot(column, [n[len(column) + 1 :] for n in group])
+    return dict(zip(group, values.T, strict=True))
+
+
+def column_of(name: str, known: set[str]) -> str | None:
+    """Return the column a feature comes from: itself, or the text before a `=`; None if none."""
+    if name in known:
+        return name
+    cuts = [i for i, letter in enumerate(name) if letter == "="]
+    return next((name[:i] for i in reversed(cuts) if name[:i] in known), None)
 
 
 def feature_columns(source: Source, roles: TableRoles) -> tuple[str, ...]:
@@ -145,8 +181,12 @@ def feature_columns(source: Source, roles: TableRoles) -> tuple[str, ...]:
     for name in chosen:
         if name in known and source.is_text(name) and not source.holds_numbers(name):
             names += [f"{name}={value}" for value in source.categories(name)]
+            if not source.categories(name):
+                raise TableError(f"{source.where(name, 0)}: missing value; no row has one")
         else:
             names.append(name)
+    if len(set(names)) < len(names):
+        raise TableError(f"{source.name}: two features of one name")
     if not names:
         raise TableError(f"{source.name}: no feature columns beside {', '.join(roles.others)}")
     return tuple(names)
@@ -201,7 +241,8 @@ def _without_missing(
         return states, None
     row = int(np.argmax(bad_rows & is_last if missing == "drop" else bad_rows))
     column = int(np.argmin(np.isfinite(states[row])))
-    where = source.where(names[column].partition("=")[0], int(rows[row]))
+    origin = column_of(names[column], set(source.table.column_names)) or names[column]
+    where = source.where(origin, int(rows[row]))
     hint = {
         "error": "set missing: drop or missing: forward_fill to go on without it",
         "drop": "the last row of a path cannot be dropped, it decides when the path ends",

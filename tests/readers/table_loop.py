@@ -1,4 +1,4 @@
-"""A naive reader: the csv module and loops over cells say what a table holds, or that it is bad.
+"""A naive reader: loops over rows say which paths a table holds, or that it is bad.
 
 It knows three answers: these are the paths, and a reader must find them (`plain`); these are the
 paths, but something is spelled so oddly that a reader may refuse it; the table is bad.
@@ -6,30 +6,10 @@ paths, but something is spelled so oddly that a reader may refuse it; the table 
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import re
-import zlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from lit_ios.readers import TableRoles
-
-NUMBER = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[ \t]*", re.IGNORECASE | re.ASCII)
-PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII)
-NOT_FINITE = re.compile(r"[ \t]*[+-]?(inf|infinity|nan)[ \t]*", re.IGNORECASE | re.ASCII)
-HEXADECIMAL = re.compile(r"[ \t]*0x[0-9a-f]+[ \t]*", re.IGNORECASE | re.ASCII)
-DATE = re.compile(
-    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?", re.ASCII
-)
-WORD = re.compile(r"[a-z]+ ?[a-z]*", re.ASCII)
-TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-# pyarrow's documented spellings of nothing, ConvertOptions.null_values
-NOTHING = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-           "1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"}  # fmt: skip
-HOUR = 3600.0
 
 Cells = list[float | None]
 
@@ -57,162 +37,6 @@ class LoopPaths:
     stopped: list[bool]
     feature_names: list[str]
     plain: bool
-
-
-class CsvTable:
-    """The cells of a CSV file by column, and whether all is spelled plainly."""
-
-    def __init__(self, data: bytes, file_name: str) -> None:
-        text = unpacked(data, file_name)
-        self.plain = text.count('"') % 2 == 0  # RFC 4180 allows none in a cell without quotes
-        lines = [line for line in csv_lines(text) if line]
-        if len(lines) < 2 or any(len(line) != len(lines[0]) for line in lines):
-            raise BadTableError("no rows, or ragged ones")
-        if "" in lines[0] or len(set(lines[0])) < len(lines[0]):
-            raise BadTableError("column names that are empty or not unique")
-        self.columns = {name: [line[i] for line in lines[1:]] for i, name in enumerate(lines[0])}
-
-    def __getitem__(self, name: str) -> list[str]:
-        if name not in self.columns:
-            raise BadTableError(f"no column {name}")
-        return self.columns[name]
-
-    def odd(self, is_odd: bool) -> None:
-        """Note a spelling that a reader may refuse."""
-        self.plain = self.plain and not is_odd
-
-    def names(self, column: str) -> list[str]:
-        if any(not cell.strip() for cell in self[column]):
-            raise BadTableError("empty path name")
-        self.odd(any(cell in NOTHING for cell in self[column]))
-        return self[column]
-
-    def times(self, column: str) -> list[float]:
-        cells = [cell.strip(" \t") for cell in self[column]]
-        if all(DATE.fullmatch(cell) for cell in cells):
-            self.odd(cells != self[column] or len({len(cell) for cell in cells}) > 1)
-            return loop_dates(cells)
-        times = self.numbers(self[column])
-        if None in times:
-            raise BadTableError("a time is missing or infinite")
-        return times
-
-    def numbers(self, cells: list[str]) -> Cells:
-        values: Cells = []
-        for cell in cells:
-            self.odd(cell != "" and not PLAIN_NUMBER.fullmatch(cell))
-            if cell in NOTHING or NOT_FINITE.fullmatch(cell):
-                values.append(None)
-            elif HEXADECIMAL.fullmatch(cell):
-                values.append(float(int(cell, 16)))
-            elif NUMBER.fullmatch(cell):
-                values.append(None if abs(float(cell)) == float("inf") else float(cell))
-            else:
-                raise BadTableError(f"not a number: {cell!r}")
-        return values
-
-    def truths(self, cells: list[str]) -> Cells | None:
-        """Return 1 for true and 0 for false; None if the cells are something else."""
-        words = [cell for cell in cells if cell not in NOTHING]
-        if not any(word in TRUTH for word in words):
-            return None
-        if not all(word in TRUTH or word in ("0", "1") for word in words):
-            return None
-        self.odd(not all(cell in TRUTH for cell in cells))
-        truth = TRUTH | {"0": False, "1": True}
-        return [None if cell in NOTHING else float(truth[cell]) for cell in cells]
-
-    def flags(self, column: str) -> list[bool]:
-        values = self.truths(self[column]) or self.numbers(self[column])
-        if any(value not in (0.0, 1.0) for value in values):
-            raise BadTableError("a flag that is neither 0 nor 1")
-        return [value == 1.0 for value in values]
-
-    def feature(self, name: str) -> dict[str, Cells]:
-        """Return the feature, or one per category, by name."""
-        cells = self[name]
-        if truths := self.truths(cells):
-            return {name: truths}
-        present = [cell for cell in cells if cell not in NOTHING]
-        numeric = any(NUMBER.fullmatch(cell) or NOT_FINITE.fullmatch(cell) for cell in present)
-        if numeric or all(HEXADECIMAL.fullmatch(cell) for cell in present):
-            return {name: self.numbers(cells)}
-        return self.one_hot(name, sorted(set(present)))
-
-    def one_hot(self, column: str, categories: list[str]) -> dict[str, Cells]:
-        for cell in self[column]:
-            self.odd(not WORD.fullmatch(cell) or cell in NOTHING or cell in TRUTH)
-            self.odd(NOT_FINITE.fullmatch(cell) is not None)
-            if cell not in NOTHING and cell not in categories:
-                raise BadTableError(f"unknown category {cell!r}")
-        return {
-            f"{column}={category}": [
-                None if cell in NOTHING else float(cell == category) for cell in self[column]
-            ]
-            for category in categories
-        }
-
-    def features(self, roles: TableRoles, others: list[str]) -> dict[str, Cells]:
-        chosen = roles.features or [name for name in self.columns if name not in others]
-        found: dict[str, Cells] = {}
-        for name in chosen:
-            column, _, category = name.partition("=")
-            if name in self.columns or not category:
-                found |= self.feature(name)
-            else:
-                known = [n.partition("=")[2] for n in chosen if n.partition("=")[0] == column]
-                found[name] = self.one_hot(column, known)[name]
-        if not found:
-            raise BadTableError("no features")
-        return found
-
-
-def unpacked(data: bytes, file_name: str) -> str:
-    try:
-        if file_name.endswith(".csv.gz"):
-            data = gzip.decompress(data)
-        elif not file_name.endswith(".csv"):
-            raise BadTableError("not named as a CSV file")
-        return data.decode().removeprefix("\ufeff")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise BadTableError(str(error)) from None
-
-
-def csv_lines(text: str) -> list[list[str]]:
-    """Split into cells; a line added at the end must come out alone, else a quote is open."""
-    *lines, last = csv.reader(io.StringIO(text + "\nthe end", newline=""))
-    if last != ["the end"]:
-        raise BadTableError("the file ends within quotes")
-    return lines
-
-
-def loop_dates(cells: list[str]) -> list[float]:
-    """Return hours since 1970."""
-    try:
-        dates = [datetime.fromisoformat(cell) for cell in cells]
-    except ValueError as error:
-        raise BadTableError(str(error)) from None
-    if len({date.tzinfo is None for date in dates}) > 1:
-        raise BadTableError("dates with and without a time zone")
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    instants = [date.replace(tzinfo=date.tzinfo or UTC) for date in dates]
-    return [(instant - epoch).total_seconds() / HOUR for instant in instants]
-
-
-def loop_csv(data: bytes, file_name: str, roles: TableRoles, training: bool) -> LoopPaths:
-    """Read a CSV file cell by cell."""
-    table = CsvTable(data, file_name)
-    flags = [name for name in (roles.stop_column, roles.censored_column) if name is not None]
-    others = [roles.path_column, roles.time_column, *flags]
-    names, times = table.names(roles.path_column), table.times(roles.time_column)
-    features = table.features(roles, others)
-    columns = list(features.values())
-    none = [False] * len(names)
-    stops = none if roles.stop_column is None else table.flags(roles.stop_column)
-    losses = none if roles.censored_column is None else table.flags(roles.censored_column)
-    cells = zip(names, times, zip(*columns, strict=True), stops, losses, strict=True)
-    rows = [Row(name, time, list(state), stop, lost) for name, time, state, stop, lost in cells]
-    return loop_rows(rows, list(features), roles, training, table.plain)
 
 
 def loop_rows(

@@ -43,8 +43,10 @@ CLOCKS: dict[str, Callable[[int], str]] = {
     "second": lambda i: (datetime(1969, 12, 31, 23, 59, 55) + timedelta(seconds=i)).isoformat(),
     "zone": lambda i: (datetime(2024, 2, 28) + timedelta(hours=i)).isoformat() + "+05:30",
 }
-GRID_FAULTS = ["cell", "cell", "cell", "any text", "no name", "same time", "stop", "swap", "repeat",
-               "short", "long", "rename", "double", "unnamed", "no rows", "narrow"]  # fmt: skip
+GRID_FAULTS = ["cell", "cell", "cell", "any text", "no name", "same time", "flag", "flag", "flag",
+               "swap", "repeat", "short", "long", "rename", "double", "unnamed", "no rows",
+               "narrow"]  # fmt: skip
+FLAG_FAULTS = {"s": ["1", "1", "0", "2"], "c": ["true", "true", "false", "1", "no"]}
 FILE_FAULTS = ["cut", "cut", "insert", "insert", "blank lines", "crlf", "bom", "trailing comma",
                "quote all", "gzip", "cut gzip", "other name", "noise", "utf-16",
                "semicolons"]  # fmt: skip
@@ -126,8 +128,9 @@ def spoil_grid(rng: Random, fault: str, grid: Grid) -> None:
             row[at["unit"]] = rng.choice(["", " ", "\t", "\u2003"])
         case "same time" if len(row) == len(other) == len(header) and "t" in at:
             row[at["t"]] = other[at["t"]]
-        case "stop" if len(row) == len(header) and "s" in at:
-            row[at["s"]] = rng.choice(["1", "0", "2", "true"])
+        case "flag" if len(row) == len(header) and {"s", "c"} & set(at):
+            place, flags = rng.choice([(at[n], f) for n, f in FLAG_FAULTS.items() if n in at])
+            row[place] = rng.choice(flags)
         case "swap":
             place = rng.randrange(1, len(grid))
             grid[1], grid[place] = grid[place], grid[1]

@@ -145,6 +145,17 @@ def test_truth_is_no_time(tmp_path: Path, content: str | pa.Table) -> None:
     assert "column 't'" in refusal_of(tmp_path, content)
 
 
+def test_missing_date_is_named(tmp_path: Path) -> None:
+    text = "unit,t,x\na,2020-01-01,1\na,,2\na,2020-01-03,2\n"
+    assert "column 't', path 'a', row 2" in refusal_of(tmp_path, text)
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.date32(), pa.int32(), pa.float64()])
+def test_missing_parquet_time_is_named(tmp_path: Path, kind: pa.DataType) -> None:
+    table = parquet_table(t=pa.array([0, 1, None, 1], kind))
+    assert "column 't', path 'b', row 3" in refusal_of(tmp_path, table)
+
+
 def test_bad_date_among_dates_is_named(tmp_path: Path) -> None:
     text = "unit,t,x\na,2020-01-01,1\na,2020-01-02,2\na,2020-02-31,2\n"
     assert "column 't', path 'a', row 3" in refusal_of(tmp_path, text)
@@ -181,39 +192,3 @@ def test_table_of_single_rows_is_refused(tmp_path: Path) -> None:
 def test_text_of_too_many_kinds_is_refused(tmp_path: Path) -> None:
     rows = "".join(f"a,{i},note {i}\n" for i in range(101))
     assert "column 'note'" in refusal_of(tmp_path, "unit,t,note\n" + rows)
-
-
-KINDS = {
-    "list": pa.array([[1]] * 4),
-    "struct": pa.array([{"a": 1}] * 4),
-    "map": pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
-    "binary": pa.array([b"\xff\xfe"] * 4),
-    "large_binary": pa.array([b"\xff\xfe"] * 4, pa.large_binary()),
-    "fixed_binary": pa.array([b"\xff\xfe"] * 4, pa.binary(2)),
-    "list_of_nulls": pa.array([None] * 4, pa.list_(pa.int64())),
-    "text_of_bad_bytes": pa.array([b"\xff"] * 4).cast(pa.string(), safe=False),
-    "far_dates": pa.array([-(10**15), 0, 10**15, 10**14], pa.timestamp("s")),
-    "unknown_zone": pa.array([1, 2, 3, 4], pa.timestamp("s", "Nowhere/Atall")),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_feature_of_a_kind_that_is_no_number_is_named(tmp_path: Path, kind: str) -> None:
-    assert "column 'x'" in refusal_of(tmp_path, parquet_table(x=KINDS[kind]))
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "unknown_zone"])
-def test_time_of_a_kind_that_is_no_time_is_named(tmp_path: Path, kind: str) -> None:
-    assert "column 't'" in refusal_of(tmp_path, parquet_table(t=KINDS[kind]))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_path_of_a_kind_that_is_no_name_is_named(tmp_path: Path, kind: str) -> None:
-    table = parquet_table(unit=KINDS[kind], t=[0, 1, 2, 2])
-    assert "'unit'" in refusal_of(tmp_path, table)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_flag_of_a_kind_that_is_no_flag_is_named(tmp_path: Path, kind: str) -> None:
-    table = parquet_table(s=KINDS[kind])
-    assert "column 's'" in refusal_of(tmp_path, table, stop_column="s", features=("x",))

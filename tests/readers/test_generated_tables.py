@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
+from csv_loop import loop_csv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from parquet_strategies import ParquetCase, parquet_cases
-from table_loop import BadTableError, LoopPaths, loop_csv
+from table_loop import BadTableError, LoopPaths
 from table_strategies import CsvCase, csv_cases
 from written_tables import COMPRESS, parquet_table, write
 
