@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from repository import ROOT
 
 import train
 from datamodules.loaders import PathLoader, TrainLoader
 from lit_ios.trajectories import Trajectory, TrajectorySet
-
-ROOT = Path(__file__).resolve().parent.parent
-VARIANTS = sorted(path.stem for path in (ROOT / "configs/model").glob("*.yaml"))
-DATA_SETS = sorted(path.stem for path in (ROOT / "configs/data").glob("*.yaml"))
 
 torch.set_num_threads(1)
 

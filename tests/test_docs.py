@@ -4,7 +4,7 @@ import importlib
 import re
 
 import pytest
-from conftest import ROOT, VARIANTS
+from repository import ROOT, VARIANTS
 
 EQUATIONS = (ROOT / "docs/equations.md").read_text()
 ROWS = [line.split("|") for line in EQUATIONS.splitlines() if re.match(r"\| [EM–]", line)]

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from conftest import ROOT
+from repository import ROOT
 
 
 def modules_loaded_by(statement: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from conftest import DATA_SETS, ROOT, VARIANTS
+from repository import DATA_SETS, ROOT, VARIANTS
 
 from lit_ios.checks import UserError
 from lit_ios.configs import gather_config_options, merge_settings, read_settings

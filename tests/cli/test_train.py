@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from conftest import ROOT, VARIANTS
+from repository import ROOT, VARIANTS
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import train

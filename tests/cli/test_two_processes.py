@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from conftest import ROOT
+from repository import ROOT
 
 SMALL = [
     "--data.init_args.paths=40", "--data.init_args.test_paths=11", "--trainer.max_epochs=2",
