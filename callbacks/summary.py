@@ -56,9 +56,15 @@ class RunSummary(Callback):
 
 
 def _table(metrics: dict[str, float], stage: str) -> str:
-    rows = [(label, metrics.get(f"{stage}/{key}")) for key, label in _SHOWN.items()]
-    width = max(len(label) for label, value in rows if value is not None)
-    lines = [f"  {label:<{width}}  {value:8.4f}" for label, value in rows if value is not None]
+    names = {f"{stage}/{key}": label for key, label in _SHOWN.items()}
+    shown = {names[key]: metrics[key] for key in names if key in metrics}
+    width = max(map(len, shown))
+    lines = [
+        f"  {label:<{width}}  " + ("       –" if math.isnan(value) else f"{value:8.4f}")
+        for label, value in shown.items()
+    ]
+    if math.isnan(metrics.get(f"{stage}/event_miss_rate", 0.0)):
+        lines.append("  –: not defined, for none of these paths was stopped by the expert")
     title = {"test": "Test paths", "val": "Validation paths"}[stage]
     return "\n".join(["", f"{title}:", *lines, ""])
 

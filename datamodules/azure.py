@@ -12,9 +12,9 @@ from lit_ios.checks import check_choice, check_number
 from lit_ios.readers.azure import (
     Cycles,
     Resolution,
-    daily_rows,
     failure_times,
     hourly_rows,
+    read_daily_rows,
     read_part,
     runs_to_failure,
 )
@@ -26,7 +26,7 @@ class AzureData(TrajectoryDataModule):
 
     Args:
         resolution: `hourly` telemetry gives 24-hour means, standard deviations and error counts
-            every 3 hours; `daily` takes the table of daily means.
+            every 3 hours; `daily` means and error flags by calendar day.
         cycles: the `first` run of each machine, or `all` runs between failures.
         keep_every: keep every so many rows of a run; null means 10 for hourly and 1 for daily.
         data_dir: folder that holds the tables; null for LIT_IOS_DATA, then the user's cache, then
@@ -70,7 +70,7 @@ class AzureData(TrajectoryDataModule):
             telemetry = read_part("telemetry", self.data_dir)
             rows = hourly_rows(telemetry, read_part("errors", self.data_dir))
         else:
-            rows = daily_rows(read_part("daily", self.data_dir))
+            rows = read_daily_rows(self.data_dir)
         return runs_to_failure(
             rows,
             failure_times(read_part("failures", self.data_dir)),

@@ -21,7 +21,7 @@ from lit_ios.sampling import (
     smote_stops,
     standardise,
 )
-from lit_ios.trajectories import FloatArray, TrajectorySet
+from lit_ios.trajectories import FloatArray, TrajectoryError, TrajectorySet
 
 MOST_GRID_TIMES = 60
 
@@ -104,6 +104,9 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Read or simulate the paths and deal them out."""
         raise NotImplementedError
 
+    def for_prediction(self) -> None:
+        """Offer every path of the user's own file to predict; its stops need not be known."""
+
     # What the trainer gets ------------------------------------------------------------------------
 
     def random(self, purpose: int) -> np.random.Generator:
@@ -146,7 +149,18 @@ class TrajectoryDataModule(pl.LightningDataModule):
 
     def setup(self, stage: str) -> None:
         """Read the data before the first loader asks for them."""
-        _ = self.splits
+        named = zip(("training", "validation"), self.splits, strict=False)
+        for name, paths in named if stage == "fit" else ():
+            if not paths.stopped.any():
+                raise TrajectoryError(
+                    f"{self.name}: none of the {len(paths)} {name} paths was stopped; training "
+                    "needs stops in both sets. Are there more paths, or another validation_share?"
+                )
+
+    def forget(self) -> None:
+        """Drop what was made of the data: it is made anew when next asked for."""
+        for name in ("splits", "statistics", "training_paths", "synthetic_stops"):
+            self.__dict__.pop(name, None)
 
     def train_dataloader(self) -> TrainLoader:
         """Batches of transitions."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from datamodules.base import Splits, TrajectoryDataModule
-from lit_ios.readers import Missing, TableError, TableRoles, read_paths
+from lit_ios.readers import Missing, TableRoles, read_paths
 from lit_ios.readers.columns import TimeUnit
 from lit_ios.sampling import split_paths
 from lit_ios.trajectories import TrajectorySet
@@ -32,8 +32,6 @@ class TableData(TrajectoryDataModule):
         missing: what to do about missing and infinite values.
         sort: put the rows of each path into the order of time, instead of asking for it.
         time_unit: unit of time where the time column holds dates.
-        labelled: false for a file to decide on, whose stops are not known: stop and censored
-            columns are not read and all paths are predicted.
         **kwargs: see TrajectoryDataModule.
     """
 
@@ -52,20 +50,19 @@ class TableData(TrajectoryDataModule):
         missing: Missing = "error",
         sort: bool = False,
         time_unit: TimeUnit = "hours",
-        labelled: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if not 0 < test_share < 1:
             raise ValueError(f"test_share must lie between 0 and 1, got {test_share}")
         self.file, self.val_file, self.test_file = file, val_file, test_file
-        self.test_share, self.labelled = test_share, labelled
+        self.test_share, self.labelled = test_share, True
         self.roles = TableRoles(
             path_column=path_column,
             time_column=time_column,
             features=None if features is None else tuple(features),
-            stop_column=stop_column if labelled else None,
-            censored_column=censored_column if labelled else None,
+            stop_column=stop_column,
+            censored_column=censored_column,
             missing=missing,
             sort=sort,
             time_unit=time_unit,
@@ -86,6 +83,25 @@ class TableData(TrajectoryDataModule):
         """All paths of the main file."""
         return read_paths(self.file, self.roles, training=self.labelled)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint must know to read another table alike."""
+        return {"features": self.feature_names}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Read the features the checkpoint was trained on, and their categories."""
+        self._read_as(replace(self.roles, features=tuple(state_dict["features"])))
+
+    def for_prediction(self) -> None:
+        """Read neither stops nor censoring: nobody has decided on these paths yet."""
+        self.labelled = False
+        self._read_as(replace(self.roles, stop_column=None, censored_column=None))
+
+    def _read_as(self, roles: TableRoles) -> None:
+        if roles != self.roles:
+            self.roles = roles
+            self.forget()
+            self.__dict__.pop("table", None)
+
     def read_splits(self) -> Splits:
         """Take the given files, and split by path what was not given."""
         if not self.labelled:
@@ -97,8 +113,6 @@ class TableData(TrajectoryDataModule):
         if val is None:
             shares = (1 - self.validation_share, self.validation_share)
             train, val = split_paths(train, shares, self.random(purpose=2))
-        if not train.stopped.any():
-            raise TableError(f"{self.file}: no stopped path fell into the training split")
         return Splits(train, val, test)
 
     def _other(self, file: str | None) -> TrajectorySet | None:

@@ -28,8 +28,8 @@ class TurbofanData(TrajectoryDataModule):
     """Engines of one C-MAPSS subset; the expert's stop is the last kept cycle before failure.
 
     Sensors are standardised within each operating condition by the training engines; constant
-    ones are dropped. The engines of NASA's training file are split 70/30 into training and test,
-    and the former again into training and validation.
+    ones are dropped. A checkpoint carries that scaling along. The engines of NASA's training file
+    are split 70/30 into training and test, and the former again into training and validation.
 
     Args:
         subset: FD001 and FD003 have one operating condition, FD002 and FD004 six.
@@ -65,6 +65,7 @@ class TurbofanData(TrajectoryDataModule):
         self.subset, self.data_dir, self.file = subset, data_dir, file
         self.step, self.lead = step, lead
         self.test_set, self.test_share = test_set, test_share
+        self.labelled = True
 
     @property
     def name(self) -> str:
@@ -96,8 +97,29 @@ class TurbofanData(TrajectoryDataModule):
         """Fitted on the training engines only."""
         return ConditionScaler.fit(engines(self.series, self.units[0]))
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the scaling, so that a checkpoint sees other engines as it saw its own."""
+        return self.scaler.to_lists()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Scale as the checkpoint does."""
+        known = self.__dict__.get("scaler")
+        if known is None or known.to_lists() != state_dict:
+            self.scaler = ConditionScaler.from_lists(state_dict)
+            self.forget()
+
+    def for_prediction(self) -> None:
+        """Take all engines of a file of one's own, which need not have failed."""
+        if self.file is not None:
+            self.labelled = False
+            self.forget()
+
     def read_splits(self) -> Splits:
         """Cut the engines into paths."""
+        if not self.labelled:
+            unknown = np.full(len(np.unique(self.series.unit)), np.nan)
+            paths = engine_paths(self.series, self.scaler, step=self.step, remaining_life=unknown)
+            return Splits(paths, paths, paths)
         train, val, test = (
             engine_paths(engines(self.series, units), self.scaler, step=self.step, lead=self.lead)
             for units in self.units

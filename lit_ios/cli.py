@@ -6,6 +6,7 @@ import logging
 import pickle
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pytorch_lightning.loggers import TensorBoardLogger
 
 from lit_ios.checks import UserError
 from lit_ios.configs import Settings, gather_config_options, merge_settings, read_settings
+from lit_ios.metrics import MissingClassWarning
 from lit_ios.modules import StoppingModule
 from lit_ios.variants import variant_name
 
@@ -53,9 +55,6 @@ class StoppingCLI(LightningCLI):
             raise UserError(f"{others[0]} needs a checkpoint: --ckpt_path FILE")
         layers: list[str | Path] = [default_config, *run_config(cls.checkpoint), *files]
         settings = merge_settings(read_settings(file) for file in layers)
-        settings = merge_settings(
-            [settings, *checkpoint_settings(cls.checkpoint, others, settings)]
-        )
         _check_class("model", settings, StoppingModule)
         _check_class("data", settings, LightningDataModule)
         return cls(
@@ -88,7 +87,22 @@ class StoppingCLI(LightningCLI):
         )
         parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=_data_seed)
         for name in ("feature_names", "lags", "include_time"):
-            parser.link_arguments(f"data.{name}", f"model.init_args.{name}", apply_on="instantiate")
+            parser.link_arguments(
+                "data",
+                f"model.init_args.{name}",
+                compute_fn=partial(self._of_data, name),
+                apply_on="instantiate",
+            )
+
+    def _of_data(self, name: str, data: Any) -> Any:
+        """Return what the model must know of data that are read as the checkpoint asks for."""
+        if self.checkpoint is not None:
+            state = _load(self.checkpoint).get(type(data).__qualname__)
+            if state is not None:
+                data.load_state_dict(state)
+        if self.subcommand == "predict":
+            data.for_prediction()
+        return getattr(data, name)
 
     def before_instantiate_classes(self) -> None:
         """Set the number of threads; leave the printing of results to RunSummary."""
@@ -97,10 +111,12 @@ class StoppingCLI(LightningCLI):
         torch.set_num_threads(self._get(self.config, "threads"))
 
     def instantiate_classes(self) -> None:
-        """Make the objects; what a constructor refuses is said without jsonargparse's wrapping."""
+        """Make the objects; what one of them refuses is said without jsonargparse's wrapping."""
         try:
             super().instantiate_classes()
         except ValueError as error:
+            if isinstance(error.__cause__, UserError):
+                raise error.__cause__ from None
             reason = re.search(r"Errors:\n  - (.+)", str(error))
             if reason is None:
                 raise
@@ -168,20 +184,6 @@ def run_config(checkpoint: Path | None) -> list[Path]:
     return [config] if config is not None and config.is_file() else []
 
 
-def checkpoint_settings(
-    checkpoint: Path | None, args: list[str], settings: Settings
-) -> list[Settings]:
-    """Make a table be read with the features the checkpoint was trained on.
-
-    A table to predict needs no stops.
-    """
-    if checkpoint is None or not settings["data"]["class_path"].endswith("TableData"):
-        return []
-    features = _load(checkpoint)["hyper_parameters"]["feature_names"]
-    init_args = {"features": features, "labelled": args[0] != "predict"}
-    return [{"data": {"init_args": init_args}}]
-
-
 def _checkpoint(args: list[str]) -> Path | None:
     """Return the file given as --ckpt_path, if any."""
     words = [part for word in args for part in word.split("=", 1)]
@@ -246,5 +248,6 @@ def _be_quiet() -> None:
     warnings.filterwarnings("ignore", message=".*LeafSpec")
     warnings.filterwarnings("ignore", message="It is recommended to use `self.log")
     warnings.filterwarnings("ignore", message="The dirpath has changed from")  # not when resuming
+    warnings.filterwarnings("ignore", category=MissingClassWarning)  # the summary says it
     warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
     warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")

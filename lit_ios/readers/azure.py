@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lit_ios.readers.columns import Source
 from lit_ios.readers.files import TableError, read_columns
-from lit_ios.readers.places import Download, find_file
+from lit_ios.readers.places import Download, MissingFileError, find_file
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 
 Cycles = Literal["first", "all"]
@@ -25,6 +25,7 @@ DAILY_SENSORS = tuple(
     f"mean_daily_{name}" for name in ("voltage", "rotation", "pressure", "vibration")
 )
 WINDOW = 24
+_KEY = 10_000_000  # more than any time in hours
 HOUR = 3_600_000_000_000  # nanoseconds
 FILES = {
     "telemetry": (
@@ -35,22 +36,10 @@ FILES = {
     "daily": ("telemetry_daily_all100.csv.gz", "telemetry_daily_all100.csv"),
 }  # fmt: skip
 _OFFICIAL = "https://azuremlsampleexperiments.blob.core.windows.net/datasets/"
-DOWNLOADS = {
-    "telemetry": Download(
-        "PdM_telemetry.csv",
-        (_OFFICIAL + "PdM_telemetry.csv",),
-        "d957f3c45bb83416b716600da8cffd72f4b6961db89867d9696ad19f7cb1bd4e",
-    ),
-    "errors": Download(
-        "PdM_errors.csv",
-        (_OFFICIAL + "PdM_errors.csv",),
-        "9c2a2a010ad77227e2bb0c94e7971bca78810790ddd1f28a8bee4f12c2f62370",
-    ),
-    "failures": Download(
-        "PdM_failures.csv",
-        (_OFFICIAL + "PdM_failures.csv",),
-        "0c6c31a4fd52ef2df95ad7c44e8b0c8c32917bcef29ba5a1ba3ba45531ded3b7",
-    ),
+_SHA256 = {
+    "telemetry": "d957f3c45bb83416b716600da8cffd72f4b6961db89867d9696ad19f7cb1bd4e",
+    "errors": "9c2a2a010ad77227e2bb0c94e7971bca78810790ddd1f28a8bee4f12c2f62370",
+    "failures": "0c6c31a4fd52ef2df95ad7c44e8b0c8c32917bcef29ba5a1ba3ba45531ded3b7",
 }
 
 
@@ -65,7 +54,9 @@ class Rows(NamedTuple):
 
 def read_part(part: str, data_dir: str | None = None) -> Source:
     """Read one of the tables."""
-    file = find_file(FILES[part], "azure", data_dir, DOWNLOADS.get(part))
+    official = FILES[part][0]
+    downloads = [Download(official, _OFFICIAL + official, _SHA256[part])] if part in _SHA256 else []
+    file = find_file(FILES[part], "azure", data_dir, downloads)
     return Source(str(file), read_columns(file))
 
 
@@ -124,7 +115,31 @@ def error_counts(errors: Source, machine: IntArray, hour: IntArray) -> FloatArra
 
 def _key(machine: IntArray, hour: npt.NDArray[np.int64]) -> IntArray:
     """Order by machine, then time, in one number."""
-    return np.asarray(machine * 10_000_000 + hour)
+    return np.asarray(machine * _KEY + hour)
+
+
+def read_daily_rows(data_dir: str | None = None) -> Rows:
+    """Return daily rows of the daily table, or where that is not, of the hourly one."""
+    try:
+        return daily_rows(read_part("daily", data_dir))
+    except MissingFileError:
+        return daily_means(read_part("telemetry", data_dir), read_part("errors", data_dir))
+
+
+def daily_means(telemetry: Source, errors: Source) -> Rows:
+    """Return means of the sensors by calendar day, and which errors the day had."""
+    machine = telemetry.numbers("machineID").astype(np.int64)
+    day = hours(telemetry, "datetime") // 24
+    key, row, count = np.unique(_key(machine, day), return_inverse=True, return_counts=True)
+    means = [
+        np.bincount(row, telemetry.numbers(name), minlength=len(key)) / count for name in SENSORS
+    ]
+    who = errors.numbers("machineID").astype(np.int64)
+    error_key = _key(who, hours(errors, "datetime") // 24)
+    kind = np.asarray(errors.texts("errorID").to_pylist())
+    flags = [np.isin(key, error_key[kind == name]).astype(np.float64) for name in ERRORS]
+    features = np.stack([*means, *flags], axis=1)
+    return Rows(key // _KEY, key % _KEY * 24, features, DAILY_SENSORS + ERRORS)
 
 
 def daily_rows(daily: Source) -> Rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,20 @@ from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 
 SENSORS = tuple(f"sensor{i}" for i in range(1, 22))
 COLUMNS = 26
-INNER_ARCHIVE = "CMAPSSData.zip"
-DOWNLOAD = Download(
-    "CMAPSSData.zip",
-    ("https://zenodo.org/records/15346912/files/CMAPSSData.zip",),
-    "74bef434a34db25c7bf72e668ea4cd52afe5f2cf8e44367c55a82bfd91a5a34f",
+ARCHIVE = "CMAPSSData.zip"
+NASA_ARCHIVE = "6. Turbofan Engine Degradation Simulation Data Set.zip"  # holds the other one
+DOWNLOADS = (
+    Download(
+        ARCHIVE,
+        "https://zenodo.org/records/15346912/files/CMAPSSData.zip",
+        "74bef434a34db25c7bf72e668ea4cd52afe5f2cf8e44367c55a82bfd91a5a34f",
+    ),
+    Download(
+        NASA_ARCHIVE,
+        "https://phm-datasets.s3.amazonaws.com/NASA/"
+        "6.+Turbofan+Engine+Degradation+Simulation+Data+Set.zip",
+        "c9c5dec12a945a82e8bb4446589d7fb3cc057b5e5d81fa1a12e25ee9912ad3b2",
+    ),
 )
 
 
@@ -60,6 +69,15 @@ class ConditionScaler(NamedTuple):
             np.flatnonzero(~constant.all(axis=0)),
         )
 
+    def to_lists(self) -> dict[str, list[Any]]:
+        """Return the numbers as plain lists, for a checkpoint."""
+        return {name: values.tolist() for name, values in self._asdict().items()}
+
+    @classmethod
+    def from_lists(cls, lists: dict[str, list[Any]]) -> ConditionScaler:
+        """Take the numbers back from a checkpoint."""
+        return cls(**{name: np.asarray(values) for name, values in lists.items()})
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the sensors kept."""
@@ -85,14 +103,23 @@ def read_text(name: str, data_dir: str | None = None) -> tuple[str, str]:
     It may lie in the data folder by itself or inside NASA's archive, which is read without
     unpacking it.
     """
-    file = find_file([name, INNER_ARCHIVE], "cmapss", data_dir, DOWNLOAD)
+    file = find_file([name, ARCHIVE, NASA_ARCHIVE], "cmapss", data_dir, DOWNLOADS)
     if file.suffix != ".zip":
         return str(file), file.read_text()
     try:
         with zipfile.ZipFile(file) as archive:
-            return f"{file}:{name}", archive.read(name).decode()
+            return f"{file}:{name}", _member(archive, name).decode()
     except (zipfile.BadZipFile, KeyError) as error:
         raise TableError(f"{file}: {name} cannot be read from this archive: {error}") from None
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Return a member of an archive, or of the archive CMAPSSData.zip inside it."""
+    inner = [member for member in archive.namelist() if Path(member).name == ARCHIVE]
+    if not inner:
+        return archive.read(name)
+    with archive.open(inner[0]) as stream, zipfile.ZipFile(stream) as nested:
+        return nested.read(name)
 
 
 def parse_series(source: str, text: str) -> Series:
@@ -159,7 +186,7 @@ def engine_paths(
         step: keep cycles 1, 1 + step, 1 + 2 step, …
         lead: drop the last cycles before failure, so that the stop comes that much earlier.
         remaining_life: for series cut off before failure: cycles from the last one to the
-            failure. Such paths are censored, with a known time of the event.
+            failure, NaN where unknown. Such paths are censored, with a known time of the event.
     """
     states = scaler.transform(series)
     starts = np.flatnonzero(np.diff(series.unit, prepend=series.unit[0] - 1))

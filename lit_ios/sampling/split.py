@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lit_ios.trajectories import TrajectoryError, TrajectorySet
+from lit_ios.trajectories import FloatArray, IntArray, TrajectoryError, TrajectorySet
 
 
 def split_paths(
     paths: TrajectorySet, shares: Sequence[float], rng: np.random.Generator
 ) -> list[TrajectorySet]:
     """Deal the paths out at random into as many sets as there are shares.
+
+    Stopped paths are dealt out by the same shares as all paths are, so that a set without any is
+    as rare as can be.
 
     Args:
         paths: at least one path per share.
@@ -26,11 +29,31 @@ def split_paths(
         raise TrajectoryError(
             f"{len(paths)} paths cannot be split into {len(weights)} sets of at least one path"
         )
-    ends = np.round(np.cumsum(weights) / weights.sum() * len(paths)).astype(int)
-    # every set gets at least one path
+    order = rng.permutation(len(paths))
+    stops, censored = order[paths.stopped[order]], order[~paths.stopped[order]]
+    sizes = _sizes(len(paths), weights)
+    stop_ends = np.cumsum(_within(_sizes(len(stops), weights), sizes, len(censored)))
+    censored_ends = np.cumsum(sizes) - stop_ends
+    parts = zip(
+        np.split(stops, stop_ends[:-1]), np.split(censored, censored_ends[:-1]), strict=True
+    )
+    return [paths.select(np.sort(np.concatenate(part))) for part in parts]
+
+
+def _sizes(count: int, weights: FloatArray) -> IntArray:
+    """Divide so many paths by weight, at least one to each set as long as they last."""
+    ends = np.round(np.cumsum(weights) / weights.sum() * count).astype(int)
     for i in range(len(ends)):
         ends[i] = max(ends[i], (ends[i - 1] if i else 0) + 1)
-        ends[i] = min(ends[i], len(paths) - (len(ends) - 1 - i))
-    order = rng.permutation(len(paths))
-    starts = [0, *ends[:-1]]
-    return [paths.select(np.sort(order[a:b])) for a, b in zip(starts, ends, strict=True)]
+        ends[i] = min(ends[i], max(count - (len(ends) - 1 - i), min(i + 1, count)))
+    return np.asarray(np.diff(ends, prepend=0))
+
+
+def _within(stops: IntArray, sizes: IntArray, censored: int) -> IntArray:
+    """Move stops between sets until each has room for its own and for the censored paths."""
+    least = np.maximum(sizes - censored, 0)
+    fitting = stops.clip(least, sizes)
+    for i in range(len(sizes)):
+        surplus = fitting.sum() - stops.sum()
+        fitting[i] = (fitting[i] - surplus).clip(least[i], sizes[i])
+    return fitting

@@ -1,27 +1,26 @@
 """Azure tables, on small ones of the same layout made here, and on the real ones where they are."""
 
-import os
-
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pytest
+from repository import needs_real_data
 
 from datamodules import AzureData
 from lit_ios.readers.azure import (
     ERRORS,
     SENSORS,
     Rows,
+    daily_means,
     daily_rows,
     failure_times,
     hourly_rows,
+    read_daily_rows,
     read_part,
     runs_to_failure,
 )
 from lit_ios.readers.columns import Source
 
-needs_real_data = pytest.mark.skipif(
-    "LIT_IOS_DATA" not in os.environ, reason="LIT_IOS_DATA names no folder of real data"
-)
 START = np.datetime64("2015-01-01T00:00:00", "s")
 
 
@@ -162,3 +161,33 @@ def test_real_machines_are_in_one_split_only():
     machines = [{name.partition(".")[0] for name in part.names} for part in splits]
     assert not machines[0] & machines[1]
     assert not (machines[0] | machines[1]) & machines[2]
+
+
+@needs_real_data
+def test_daily_means_of_the_hours_are_the_daily_table():
+    means = daily_means(read_part("telemetry"), read_part("errors"))
+    table = daily_rows(read_part("daily"))
+    row = {key: i for i, key in enumerate(zip(table.machine, table.hour, strict=True))}
+    same = np.array([row[key] for key in zip(means.machine, means.hour, strict=True)])
+    whole = means.hour < means.hour.max()  # the excerpt ends within a day
+    assert len(means.hour) == 20 * 91
+    assert means.names == table.names
+    np.testing.assert_allclose(
+        means.features[whole], table.features[same][whole], rtol=0, atol=1e-9
+    )
+
+
+def test_daily_rows_come_from_the_hours_where_there_is_no_daily_table(tmp_path, monkeypatch):
+    monkeypatch.delenv("LIT_IOS_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    values = np.arange(2 * 30 * 4, dtype=float).reshape(2, 30, 4)
+    pa_csv.write_csv(telemetry(values).table, tmp_path / "PdM_telemetry.csv")
+    when = stamps([3, 3, 27])
+    errors = pa.table({"datetime": when, "machineID": [1, 1, 2], "errorID": ["error1"] * 3})
+    pa_csv.write_csv(errors, tmp_path / "PdM_errors.csv")
+    rows = read_daily_rows(str(tmp_path))
+    assert rows.machine.tolist() == [1, 1, 2, 2]
+    assert np.diff(rows.hour).tolist() == [24, -24, 24]
+    expected = [values[m, a:b].mean(axis=0) for m in (0, 1) for a, b in ((0, 24), (24, 30))]
+    np.testing.assert_allclose(rows.features[:, :4], expected)
+    assert rows.features[:, 4].tolist() == [1, 0, 0, 1]

@@ -1,15 +1,18 @@
 """C-MAPSS text files, on files of the same layout made here, and on NASA's where they are."""
 
 import io
-import os
 import zipfile
 
 import numpy as np
 import pytest
+from engine_files import text_of
+from repository import needs_real_data
 
 from datamodules import TurbofanData
 from lit_ios.readers import TableError
 from lit_ios.readers.cmapss import (
+    ARCHIVE,
+    NASA_ARCHIVE,
     ConditionScaler,
     engine_paths,
     engines,
@@ -17,23 +20,6 @@ from lit_ios.readers.cmapss import (
     parse_series,
     read_series,
 )
-
-needs_real_data = pytest.mark.skipif(
-    "LIT_IOS_DATA" not in os.environ, reason="LIT_IOS_DATA names no folder of real data"
-)
-
-
-def text_of(lengths, conditions=(0.0,), seed=0):
-    """Write engines of these lengths in NASA's layout: sensor 1 constant, the others random."""
-    rng = np.random.default_rng(seed)
-    lines = []
-    for unit, length in enumerate(lengths, start=1):
-        for cycle in range(1, length + 1):
-            setting = conditions[rng.integers(len(conditions))]
-            sensors = [518.67, *(100 * setting + rng.normal(size=20))]
-            numbers = [unit, cycle, setting + 0.001, 0.0, 100.0, *sensors]
-            lines.append(" ".join(f"{x:g}" if x == int(x) else f"{x:.4f}" for x in numbers) + "  ")
-    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture
@@ -185,3 +171,14 @@ def test_archive_member_cannot_lead_outside(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="cannot be read"):
         read_series("train_FD001.txt", str(tmp_path))
     assert not (tmp_path / "train_FD001.txt").exists()
+
+
+def test_archive_inside_nasas_archive_is_read(tmp_path):
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("train_FD001.txt", text_of([3, 2]))
+    with zipfile.ZipFile(tmp_path / NASA_ARCHIVE, "w") as archive:
+        archive.writestr(f"folder/{ARCHIVE}", inner.getvalue())
+    assert read_series("train_FD001.txt", str(tmp_path)).unit.tolist() == [1, 1, 1, 2, 2]
+    with pytest.raises(TableError, match=r"train_FD002.txt cannot be read from this archive"):
+        read_series("train_FD002.txt", str(tmp_path))

@@ -121,3 +121,19 @@ def test_split_refuses_shares_that_are_not_positive_and_shows_them(
 def test_split_refuses_fewer_paths_than_sets_and_says_how_many() -> None:
     with pytest.raises(TrajectoryError, match=r"2 paths.*3 sets"):
         split_paths(named_paths(2), (1, 1, 1), generator())
+
+
+@given(
+    stopped=st.lists(st.booleans(), min_size=3, max_size=60),
+    share=st.floats(0.1, 0.9),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_split_deals_out_stops_by_the_shares_too(stopped, share, seed) -> None:
+    paths = TrajectorySet.from_paths(Trajectory(np.zeros((1, 1)), stopped=flag) for flag in stopped)
+    first, second = split_paths(paths, (share, 1 - share), generator(seed))
+    stops = sum(stopped)
+    if stops >= 2 and len(stopped) - stops >= 2:
+        assert first.stopped.any()
+        assert second.stopped.any()
+    assert abs(first.stopped.sum() - share * stops) <= 2
+    assert first.stopped.sum() + second.stopped.sum() == stops
