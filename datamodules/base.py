@@ -116,9 +116,12 @@ class TrajectoryDataModule(pl.LightningDataModule):
     @cached_property
     def splits(self) -> Splits:
         """Paths of raw states, made once."""
-        return Splits(
-            *(build_states(paths, self.lags, self.include_time) for paths in self.read_splits())
-        )
+        read = self.read_splits()
+        made = {
+            number: build_states(paths, self.lags, self.include_time)
+            for number, paths in {id(paths): paths for paths in read}.items()
+        }
+        return Splits(*(made[id(paths)] for paths in read))
 
     @cached_property
     def statistics(self) -> Statistics:

@@ -73,14 +73,14 @@ class TableData(TrajectoryDataModule):
         """Name of the file without its endings."""
         return Path(self.file).name.split(".")[0] or "table"
 
-    @property
+    @cached_property
     def feature_names(self) -> list[str]:
         """Names of the features, categories as column=value."""
-        return list(self.table.feature_names)
+        return list(self._table.feature_names)
 
     @cached_property
-    def table(self) -> TrajectorySet:
-        """All paths of the main file."""
+    def _table(self) -> TrajectorySet:
+        """All paths of the main file, until they are split."""
         return read_paths(self.file, self.roles, training=self.labelled)
 
     def state_dict(self) -> dict[str, Any]:
@@ -100,13 +100,16 @@ class TableData(TrajectoryDataModule):
         if roles != self.roles:
             self.roles = roles
             self.forget()
-            self.__dict__.pop("table", None)
+            self.__dict__.pop("_table", None)
+            self.__dict__.pop("feature_names", None)
 
     def read_splits(self) -> Splits:
         """Take the given files, and split by path what was not given."""
+        val, test = self._other(self.val_file), self._other(self.test_file)
+        train = self._table
+        _ = self.feature_names, self.__dict__.pop("_table")  # which is not needed twice in memory
         if not self.labelled:
-            return Splits(self.table, self.table, self.table)
-        train, val, test = self.table, self._other(self.val_file), self._other(self.test_file)
+            return Splits(train, train, train)
         if test is None:
             shares = (1 - self.test_share, self.test_share)
             train, test = split_paths(train, shares, self.random(purpose=1))

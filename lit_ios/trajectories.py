@@ -223,6 +223,11 @@ class TrajectorySet:
         return actions
 
 
+def row_blocks(rows: int, size: int = 1 << 16) -> Iterator[slice]:
+    """Go through many rows in blocks small enough to make copies of."""
+    return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
+
+
 def _as_float(values: npt.ArrayLike, what: str) -> FloatArray:
     """Keep float32 and float64 as they are, turn other numbers into float64."""
     try:
@@ -241,10 +246,11 @@ def _check_rows(
         path = int(np.searchsorted(offsets, row, side="right")) - 1
         return f"path {names[path]!r}, row {row - offsets[path]}"
 
-    finite = np.isfinite(states).all(axis=1)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise TrajectoryError(f"{where(row)}: states must be finite, got {states[row]}")
+    for block in row_blocks(len(states)):
+        finite = np.isfinite(states[block])
+        if not finite.all():
+            row = block.start + int(np.argmin(finite.all(axis=1)))
+            raise TrajectoryError(f"{where(row)}: states must be finite, got {states[row]}")
     if times.shape != (len(states),):
         raise TrajectoryError(f"times must have shape ({len(states)},), got {times.shape}")
     if not np.isfinite(times).all():

@@ -32,6 +32,11 @@ class Source:
     ) -> None:
         self.name, self.table, self.path_column = name, table, path_column
         self.parts = parts or [(name, table.num_rows)]  # files and their numbers of rows
+        self.columns = list(table.column_names)
+
+    def drop(self, column: str) -> None:
+        """Free the memory of a column that is not read any more."""
+        self.table = self.table.drop_columns([column])
 
     def kind(self, column: str) -> pa.DataType:
         """Return the type of a column's values."""

@@ -68,7 +68,7 @@ def _read_file(file: Path, wanted: list[str] | None, as_text: Sequence[str]) -> 
 
 def _read_parquet(file: Path, wanted: list[str] | None) -> pa.Table:
     try:
-        with pa_parquet.ParquetFile(file) as parquet:
+        with pa_parquet.ParquetFile(file, pre_buffer=False) as parquet:  # else all bytes at once
             _check_names(file, parquet.schema_arrow.names, wanted)
             return parquet.read(columns=wanted)
     except (pa.ArrowException, OSError) as error:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from lit_ios.checks import check_choice
 from lit_ios.readers.columns import Source, TimeUnit
 from lit_ios.readers.files import CSV_ENDINGS, TableError, read_parts, stack
-from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet
+from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet, row_blocks
 
 Missing = Literal["error", "drop", "forward_fill"]
 
@@ -90,6 +91,8 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
     )
     if training:
         _check_trainable(source, paths)
+    del source, names
+    pa.default_memory_pool().release_unused()
     return paths
 
 
@@ -134,13 +137,15 @@ def _features(source: Source, roles: TableRoles) -> tuple[FloatArray, tuple[str,
     """Return the feature matrix (N, D) and its column names."""
     names = feature_columns(source, roles)
     table = source.table
-    known = set(table.column_names)
-    floats = all(name in known and str(table[name].type) == "float" for name in names)
+    known = set(source.columns)
+    floats = all(name in known and str(source.kind(name)) == "float" for name in names)
     matrix = np.empty((table.num_rows, len(names)), dtype=np.float32 if floats else np.float64)
+    del table
     encoded: dict[str, FloatArray] = {}
     for position, name in enumerate(names):
         if name in known:
             matrix[:, position] = source.numbers(name)
+            source.drop(name)  # a large table need not be in memory twice
             continue
         if name not in encoded:
             encoded |= _encode(source, column_of(name, known), name, names)
@@ -152,11 +157,11 @@ def _encode(
     source: Source, column: str | None, name: str, names: tuple[str, ...]
 ) -> dict[str, FloatArray]:
     """Return the 0/1 columns of all categories of the column that `name` belongs to."""
-    known = set(source.table.column_names)
+    known = set(source.columns)
     if column is None:
         raise TableError(
             f"{source.name}: no column {name.partition('=')[0]!r}, which the feature {name!r} "
-            f"needs; there are {', '.join(map(repr, source.table.column_names))}"
+            f"needs; there are {', '.join(map(repr, source.columns))}"
         )
     group = [n for n in names if n not in known and column_of(n, known) == column]
     values = source.one_hot(column, [n[len(column) + 1 :] for n in group])
@@ -228,9 +233,9 @@ def _without_missing(
     missing: Missing,
 ) -> tuple[FloatArray, IntArray | None]:
     """Deal with values that are not finite: states, and which rows to keep if not all."""
-    finite = np.isfinite(states)
-    if finite.all():
+    if all(np.isfinite(states[block]).all() for block in row_blocks(len(states))):
         return states, None
+    finite = np.isfinite(states)
     is_last = np.append(np.diff(codes) != 0, True)
     bad_rows = ~finite.all(axis=1)
     if missing == "forward_fill":
@@ -241,7 +246,7 @@ def _without_missing(
         return states, None
     row = int(np.argmax(bad_rows & is_last if missing == "drop" else bad_rows))
     column = int(np.argmin(np.isfinite(states[row])))
-    origin = column_of(names[column], set(source.table.column_names)) or names[column]
+    origin = column_of(names[column], set(source.columns)) or names[column]
     where = source.where(origin, int(rows[row]))
     hint = {
         "error": "set missing: drop or missing: forward_fill to go on without it",

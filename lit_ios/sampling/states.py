@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lit_ios.trajectories import FloatArray, TrajectorySet
+from lit_ios.trajectories import FloatArray, TrajectorySet, row_blocks
 
 
 class Statistics(NamedTuple):
@@ -45,11 +45,17 @@ def build_states(paths: TrajectorySet, lags: int = 0, include_time: bool = True)
 def fit_statistics(states: FloatArray) -> Statistics:
     """Return mean and standard deviation by column; a constant column gets scale 1."""
     mean = states.mean(axis=0, dtype=np.float64)
-    scale = states.std(axis=0, dtype=np.float64)
+    squares = np.zeros_like(mean)
+    for block in row_blocks(len(states)):
+        squares += np.square(states[block] - mean).sum(axis=0)
+    scale = np.sqrt(squares / len(states))
     constant = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
     return Statistics(mean, np.where(constant, 1.0, scale))
 
 
 def standardise(states: FloatArray, statistics: Statistics) -> FloatArray:
     """Return (s − mean) / scale in float32."""
-    return ((states - statistics.mean) / statistics.scale).astype(np.float32)
+    scaled = np.empty(states.shape, dtype=np.float32)
+    for block in row_blocks(len(states)):
+        scaled[block] = (states[block] - statistics.mean) / statistics.scale
+    return scaled
