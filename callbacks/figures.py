@@ -114,7 +114,7 @@ class StoppingFigures(Callback):
 
     def _margins(self, pl_module: Any, datamodule: Any, stage: str) -> Any:
         threshold = float(pl_module.threshold)
-        batch = datamodule.whole_paths(stage)
+        batch, names = datamodule.first_paths(stage, self.sample_paths)
         with evaluating(pl_module):
             margin = pl_module(
                 datamodule.transfer_batch_to_device(batch, pl_module.device, 0)
@@ -122,10 +122,11 @@ class StoppingFigures(Callback):
         margin = margin.cpu()
         first = stopping_time(stops(margin, threshold), batch.step, batch.path, len(batch.stopped))
         paths = []
-        for i in range(min(self.sample_paths, len(batch.stopped))):
+        for i, name in enumerate(names):
             rows = batch.path == i
             paths.append(
                 plotting.PathMargins(
+                    name=name,
                     time=batch.time[rows].numpy(),
                     margin=margin[rows].numpy(),
                     stopped=bool(batch.stopped[i]),

@@ -73,7 +73,7 @@ def stopping_grid(module: Any, datamodule: Any, points: int) -> Grid | None:
 
 def _typical(module: Any, datamodule: Any) -> Typical:
     """Average step and y⁻ of the validation paths, at the times of the grid."""
-    batch = datamodule.whole_paths("val")
+    batch, _ = datamodule.first_paths("val")
     previous_y = module(datamodule.transfer_batch_to_device(batch, module.device, 0)).previous_y
     elapsed, step = batch.state[:, -1].numpy(), batch.step.numpy()
     y = np.zeros(len(step)) if previous_y is None else previous_y.cpu().numpy()

@@ -197,10 +197,11 @@ class TrajectoryDataModule(pl.LightningDataModule):
         times = np.unique(elapsed)
         return times[np.unique(np.linspace(0, len(times) - 1, MOST_GRID_TIMES).astype(int))]
 
-    def whole_paths(self, stage: str) -> PathBatch:
-        """Return all validation (`val`) or test paths in one batch, on every process."""
+    def first_paths(self, stage: str, most: int | None = None) -> tuple[PathBatch, tuple[str, ...]]:
+        """Return the first (or all) validation (`val`) or test paths in one batch, with names."""
         paths = self.splits.val if stage == "val" else self.splits.test
-        return next(iter(PathLoader(paths, rows_per_batch=len(paths.states) + 1)))
+        paths = paths.select(np.arange(len(paths))[:most])
+        return next(iter(PathLoader(paths, rows_per_batch=len(paths.states) + 1))), paths.names
 
     def transfer_batch_to_device(
         self, batch: Any, device: torch.device, dataloader_idx: int

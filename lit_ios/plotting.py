@@ -20,6 +20,7 @@ EXPERT, POLICY = "#0072B2", "#D55E00"  # Okabe and Ito's blue and vermilion
 class PathMargins(NamedTuple):
     """The margin along one path."""
 
+    name: str
     time: FloatArray  # (T,)
     margin: FloatArray  # (T,)
     stopped: bool  # the expert stopped at the last row
@@ -120,6 +121,9 @@ def margins_along_paths(paths: Sequence[PathMargins], threshold: float = 0.0) ->
         axes.set_visible(False)
     for axes, path in zip(all_axes, paths, strict=False):
         axes.plot(path.time, path.margin, color="0.35", linewidth=1.2, marker=".", markersize=3)
+        axes.set_title(f"path {path.name}{'' if path.stopped else ', censored'}", fontsize=9)
+        if len(path.time) == 1:
+            axes.set_xlim(path.time[0] - 1, path.time[0] + 1)
         axes.axhline(threshold, color="0.6", linewidth=0.8, linestyle=":")
         if path.stopped:
             axes.axvline(path.time[-1], color=EXPERT, linewidth=1.6)
