@@ -144,7 +144,7 @@ def table(
     column: str = "balanced_accuracy",
     names: dict[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield a Markdown table line by line: mean ± 2 sd (the paper's), best three in bold."""
+    """Yield a Markdown table line by line: mean ± 2 sd (the paper's), the best three bold."""
     values = defaultdict(list)
     for row in rows:
         values[row["dataset"], row["variant"]].append(float(row[column] or "nan"))
@@ -165,8 +165,11 @@ def table(
                 cells.append("")
                 continue
             mean = means[data, variant]
-            cell = f"{mean:.3f} ± {2 * float(np.std(values[data, variant])):.2f}"
-            cell = f"**{cell}**" if mean in best[data] else cell
+            digits = (1, 1) if column.startswith("time") else (3, 2)
+            spread = 2 * float(np.std(values[data, variant]))
+            cell = f"{mean:.{digits[0]}f} ± {spread:.{digits[1]}f}"
+            is_best = column.endswith("accuracy") and mean in best[data]
+            cell = f"**{cell}**" if is_best else cell
             cells.append(cell + _published(variant, data, column))
         yield f"| {names[variant]} | " + " | ".join(cells) + " |"
 
@@ -195,6 +198,13 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=200, help="epochs per run (default: 200)")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time (default: 2)")
     parser.add_argument("--file", type=Path, default=RESULTS, help=f"results (default: {RESULTS})")
+    parser.add_argument(
+        "--metrics",
+        nargs="+",
+        default=["balanced_accuracy"],
+        choices=COLUMNS[4:9],
+        help="tables to print (default: balanced_accuracy)",
+    )
     parser.add_argument("options", nargs="*", help="after --: further options for train.py")
     args = parser.parse_args()
     jobs = [
@@ -207,7 +217,8 @@ def main() -> None:
     keys = {job.key for job in jobs}
     fields = (*COLUMNS[:4], "options")
     rows = [row for row in read_rows(args.file) if tuple(row[name] for name in fields) in keys]
-    print("\n".join(table(rows)))
+    for metric in args.metrics:
+        print(f"\n{metric}\n", *table(rows, metric), sep="\n")
 
 
 if __name__ == "__main__":
