@@ -9,7 +9,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 
-from datamodules.loaders import BatchBy, PathLoader, Shard, TrainLoader
+from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
 from lit_ios.batches import PathBatch
 from lit_ios.checks import check_choice
 from lit_ios.regions import StoppingRegion
@@ -50,6 +50,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         smote_kind: `borderline` interpolates only from stops near continue rows.
         batch_size: rows per training batch, before bootstrap.
         batch_by: `rows` shuffles single rows; `paths` shuffles whole paths, as DO-IQS needs.
+        batches_per_call: batches the trainer hands over at a time; each is an optimizer step of
+            its own. What Lightning counts in batches (max_steps aside) are such calls.
         lags: how many earlier rows are part of the state.
         include_time: make the time since the path began the last coordinate of the state.
         validation_share: share of the training paths held out to choose the best epoch.
@@ -64,6 +66,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         smote_kind: SmoteKind = "regular",
         batch_size: int = 128,
         batch_by: BatchBy = "rows",
+        batches_per_call: int = 64,
         lags: int = 0,
         include_time: bool = True,
         validation_share: float = 0.3,
@@ -80,6 +83,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         self.oversampling, self.ratio = oversampling, ratio
         self.neighbors, self.smote_kind = neighbors, smote_kind
         self.batch_size, self.batch_by = batch_size, batch_by
+        self.batches_per_call = batches_per_call
         self.lags, self.include_time = lags, include_time
         self.validation_share, self.seed = validation_share, seed
 
@@ -165,7 +169,11 @@ class TrajectoryDataModule(pl.LightningDataModule):
         for name in ("splits", "statistics", "training_paths", "synthetic_stops"):
             self.__dict__.pop(name, None)
 
-    def train_dataloader(self) -> TrainLoader:
+    def train_dataloader(self) -> Chunks:
+        """Chunks of batches of transitions."""
+        return Chunks(self.train_batches(), self.batches_per_call)
+
+    def train_batches(self) -> TrainLoader:
         """Batches of transitions."""
         return TrainLoader(
             self.training_paths,
@@ -175,6 +183,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
             bootstrap_ratio=self.ratio if self.oversampling == "bootstrap" else None,
             seed=self.seed,
             shard=self._shard,
+            device="cpu" if self.trainer is None else self.trainer.strategy.root_device,
         )
 
     def val_dataloader(self) -> PathLoader:
@@ -207,7 +216,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         self, batch: Any, device: torch.device, dataloader_idx: int
     ) -> Any:
         """Leave a batch that is there already: searching it costs as much as a small step."""
-        if batch[0].device == device:
+        first = batch[0][0] if isinstance(batch, list) else batch[0]
+        if first.device == device:
             return batch
         return super().transfer_batch_to_device(batch, device, dataloader_idx)
 

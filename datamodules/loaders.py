@@ -7,15 +7,17 @@ loader's state, so a resumed run sees the very batches the interrupted one would
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lit_ios.batches import PathBatch, PathRows, TrainBatch
+from lit_ios.batches import PathBatch, TrainBatch
 from lit_ios.sampling import bootstrap_stops
-from lit_ios.trajectories import CONTINUE, STOP, FloatArray, IntArray, TrajectorySet
+from lit_ios.trajectories import STOP, FloatArray, IntArray, TrajectorySet
 
 BatchBy = Literal["rows", "paths"]
 
@@ -28,10 +30,30 @@ class Shard(NamedTuple):
 
 
 ALL = Shard()
+NO_TRANSITION = -1  # in the place of an action: the last row of a censored path
+GATHERED = 64  # batches whose columns are gathered at once
+
+
+class Plan(NamedTuple):
+    """One epoch: rows in their order, and where the batches begin."""
+
+    rows: IntArray  # (E,)
+    bounds: IntArray  # (batches + 1,)
+    copies: npt.NDArray[np.float32]  # (E,)
+    first: IntArray | None  # (E,) position of the first row of the row's path
+
+
+def _equal_parts(count: int, parts: int) -> IntArray:
+    """Return where near-equal parts begin, the longer ones first, and the end."""
+    size, longer = divmod(count, parts)
+    number = np.arange(parts + 1)
+    return number * size + np.minimum(number, longer)
 
 
 class TrainLoader:
     """Batches of transitions from standardised training paths and synthetic stop rows.
+
+    An epoch is planned at once; batches are then cut from columns gathered for many of them.
 
     Args:
         paths: standardised training paths.
@@ -41,6 +63,7 @@ class TrainLoader:
         bootstrap_ratio: stops per continue row after local bootstrap; None for no bootstrap.
         seed: with the epoch, decides the order.
         shard: every process makes the same plan and takes its share of the batches.
+        device: where the columns lie and the batches are made.
     """
 
     def __init__(
@@ -53,11 +76,13 @@ class TrainLoader:
         bootstrap_ratio: float | None = None,
         seed: int = 0,
         shard: Shard = ALL,
+        device: torch.device | str = "cpu",
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self.batch_size, self.batch_by = batch_size, batch_by
         self.bootstrap_ratio, self.seed, self.shard = bootstrap_ratio, seed, shard
+        self.device = torch.device(device)
         self._fill_columns(paths, synthetic)
         self.batches = self._count_batches()
         self.epoch = 0
@@ -68,21 +93,22 @@ class TrainLoader:
         """Lay out path rows, then synthetic rows, then one zero row, the cemetery."""
         rows, dim = paths.states.shape
         extra = np.empty((0, dim), np.float32) if synthetic is None else synthetic
-        cemetery = rows + len(extra)
-        actions = np.concatenate([paths.actions, np.full(len(extra), STOP)])
-        states = np.concatenate([paths.states, extra, np.zeros((1, dim))])
-        successor = np.where(actions == CONTINUE, np.arange(1, cemetery + 1), cemetery)
-        censored_end = paths.last_rows[~paths.stopped]
-        self.transitions = np.delete(np.arange(rows), censored_end)
-        if len(self.transitions) == 0:
+        self.offsets, self.synthetic_rows = paths.offsets, np.arange(rows, rows + len(extra))
+        self.actions = np.full(rows + len(extra), STOP, dtype=np.int8)
+        self.actions[:rows] = paths.actions
+        self.actions[paths.last_rows[~paths.stopped]] = NO_TRANSITION
+        if (self.actions[:rows] == NO_TRANSITION).all():
             raise ValueError("no transition to train on: every path is censored after one row")
-        self.synthetic_rows = np.arange(rows, cemetery)
-        self.actions, self.offsets = actions, paths.offsets
-        self._state = torch.from_numpy(states.astype(np.float32, copy=False))
-        self._action = torch.from_numpy(actions.astype(np.float32))
-        self._successor = torch.from_numpy(successor)
-        self._step = torch.from_numpy(np.concatenate([paths.steps, np.zeros(len(extra), int)]))
-        self._synthetic = torch.from_numpy((np.arange(cemetery) >= rows).astype(np.float32))
+        parts = (paths.states, extra, np.zeros((1, dim)))
+        states = np.concatenate(parts, dtype=np.float32, casting="same_kind")
+        self._state = torch.from_numpy(states).to(self.device)
+        none = np.zeros(len(extra), np.int32)
+        self._step = self._column(np.concatenate([paths.steps, none]), torch.int32)
+        self._path = self._column(np.concatenate([paths.path_of_row, none - 1]), torch.int32)
+        self._stop = self._column(self.actions == STOP, torch.bool)
+
+    def _column(self, values: Any, dtype: torch.dtype) -> Tensor:
+        return torch.as_tensor(values, dtype=dtype, device=self.device)
 
     def set_epoch(self, epoch: int) -> None:
         """Called by Lightning before each epoch."""
@@ -99,7 +125,7 @@ class TrainLoader:
 
     def _count_batches(self) -> int:
         """Batches per epoch over all processes: near-equal, of about `batch_size` rows."""
-        rows = len(self.transitions) + len(self.synthetic_rows)
+        rows = int((self.actions != NO_TRANSITION).sum())
         most = rows if self.batch_by == "rows" else len(self.offsets) - 1
         return int(np.clip(round(rows / self.batch_size), 1, most))
 
@@ -110,61 +136,95 @@ class TrainLoader:
     def __iter__(self) -> Iterator[TrainBatch]:
         """Go through the rest of the epoch, or through all of it if it was finished."""
         self.position %= len(self)
-        make = self._row_batch if self.batch_by == "rows" else self._path_batch
-        order = self._order()
-        while self.position < len(self):
-            number = (self.position * self.shard.world_size + self.shard.rank) % self.batches
-            self.position += 1
-            yield make(number, *(part[number] for part in order))
+        plan = self._plan()
+        turns = np.arange(self.position, len(self))
+        numbers = (turns * self.shard.world_size + self.shard.rank) % self.batches
+        for some in np.split(numbers, np.arange(GATHERED, len(numbers), GATHERED)):
+            for batch in self._gather(plan, some):
+                self.position += 1
+                yield batch
 
-    def _order(self) -> list[list[IntArray]]:
-        """Deal this epoch's rows, or its paths and synthetic rows, out to the batches."""
+    def _plan(self) -> Plan:
+        """Deal this epoch's rows out to the batches."""
         rng = np.random.default_rng([1, self.seed, self.epoch])
         if self.batch_by == "rows":
-            parts = [np.concatenate([self.transitions, self.synthetic_rows])]
+            rows = rng.permutation(np.flatnonzero(self.actions != NO_TRANSITION))
+            bounds, first = _equal_parts(len(rows), self.batches), None
         else:
-            parts = [np.arange(len(self.offsets) - 1), self.synthetic_rows]
-        return [np.array_split(rng.permutation(part), self.batches) for part in parts]
-
-    def _row_batch(self, number: int, rows: IntArray) -> TrainBatch:
+            rows, bounds, first = self._deal_out_paths(rng)
+        actions = self.actions[rows]
+        copies = (actions != NO_TRANSITION).astype(np.float32)
         if self.bootstrap_ratio is not None:
-            rows = np.concatenate([rows, rows[self._drawn_again(rows, number)]])
-        return self._gather(rows)
+            rng = np.random.default_rng([2, self.seed, self.epoch])
+            drawn = bootstrap_stops(actions, rng, ratio=self.bootstrap_ratio, bounds=bounds)
+            copies += np.bincount(drawn, minlength=len(rows))
+        return Plan(rows, bounds, copies, first)
 
-    def _path_batch(self, number: int, paths: IntArray, synthetic: IntArray) -> TrainBatch:
-        starts, ends = self.offsets[paths], self.offsets[paths + 1]
-        lengths = ends - starts
-        begins = np.cumsum(lengths) - lengths  # where each path begins in the batch
-        path_rows = np.arange(lengths.sum()) + np.repeat(starts - begins, lengths)
-        censored_end = (ends - 1)[self.actions[ends - 1] == CONTINUE]
-        at = np.flatnonzero(~np.isin(path_rows, censored_end))
-        if self.bootstrap_ratio is not None:
-            at = np.concatenate([at, at[self._drawn_again(path_rows[at], number)]])
-        take = torch.from_numpy(path_rows)
-        whole = PathRows(
-            state=self._state[take],
-            step=self._step[take],
-            first_row=torch.from_numpy(np.repeat(begins, lengths)),
+    def _deal_out_paths(self, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
+        """Return all rows path by path, where the batches begin, and each path's first position."""
+        paths = rng.permutation(len(self.offsets) - 1)
+        synthetic = rng.permutation(self.synthetic_rows)
+        lengths = np.diff(self.offsets)[paths]
+        ends = np.cumsum(lengths)
+        first = np.repeat(ends - lengths, lengths)
+        rows = np.arange(len(first)) + np.repeat(self.offsets[paths], lengths) - first
+        bounds = np.append(0, ends)[_equal_parts(len(paths), self.batches)]
+        if len(synthetic):  # after the paths of each batch
+            parts = _equal_parts(len(synthetic), self.batches)
+            at = np.repeat(bounds[1:], np.diff(parts))
+            first = np.insert(first + np.repeat(parts[:-1], np.diff(bounds)), at, 0)
+            rows, bounds = np.insert(rows, at, synthetic), bounds + parts
+            own = rows >= self.offsets[-1]
+            first[own] = np.flatnonzero(own)
+        return rows, bounds, first
+
+    def _gather(self, plan: Plan, numbers: IntArray) -> Iterator[TrainBatch]:
+        """Gather the columns of several batches at once and cut them apart."""
+        parts = [slice(plan.bounds[n], plan.bounds[n + 1]) for n in numbers]
+        sizes = [part.stop - part.start for part in parts]
+        rows = self._column(np.concatenate([plan.rows[part] for part in parts]), torch.int64)
+        stop = self._stop[rows]
+        columns = [
+            self._state[rows],
+            (~stop).float(),
+            self._state[torch.where(stop, len(self._state) - 1, rows + 1)],
+            self._step[rows].long(),
+            (rows >= int(self.offsets[-1])).float(),
+            self._column(np.concatenate([plan.copies[part] for part in parts]), torch.float32),
+            self._path[rows].long(),
+        ]
+        if plan.first is not None:
+            first = np.concatenate([plan.first[part] - part.start for part in parts])
+            columns.append(self._column(first, torch.int64))
+        return (
+            TrainBatch(*batch) for batch in zip(*(c.split(sizes) for c in columns), strict=True)
         )
-        rows = np.concatenate([path_rows[at], synthetic])
-        at = np.concatenate([at, np.full(len(synthetic), -1)])
-        return self._gather(rows)._replace(paths=whole, at=torch.from_numpy(at))
 
-    def _drawn_again(self, rows: IntArray, number: int) -> IntArray:
-        """Return positions in `rows` that local bootstrap adds to batch `number`."""
-        rng = np.random.default_rng([2, self.seed, self.epoch, number])
-        assert self.bootstrap_ratio is not None
-        return bootstrap_stops(self.actions[rows], rng, ratio=self.bootstrap_ratio)
 
-    def _gather(self, rows: IntArray) -> TrainBatch:
-        take = torch.from_numpy(rows)
-        return TrainBatch(
-            state=self._state[take],
-            action=self._action[take],
-            next_state=self._state[self._successor[take]],
-            step=self._step[take],
-            synthetic=self._synthetic[take],
-        )
+class Chunks:
+    """Several training batches at a time, so that what a trainer does between calls costs little.
+
+    Args:
+        loader: makes the batches.
+        size: batches in a chunk.
+    """
+
+    def __init__(self, loader: TrainLoader, size: int) -> None:
+        if size < 1:
+            raise ValueError(f"batches_per_call must be at least 1, got {size}")
+        self.loader, self.size = loader, size
+        self.sampler = loader
+        self.state_dict, self.load_state_dict = loader.state_dict, loader.load_state_dict
+
+    def __len__(self) -> int:
+        """Return the number of chunks per epoch of this process."""
+        return -(-len(self.loader) // self.size)
+
+    def __iter__(self) -> Iterator[list[TrainBatch]]:
+        """Go through the rest of the epoch, or through all of it if it was finished."""
+        batches = iter(self.loader)
+        while chunk := list(islice(batches, self.size)):
+            yield chunk
 
 
 class PathLoader:

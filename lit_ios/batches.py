@@ -7,24 +7,21 @@ from typing import NamedTuple
 from torch import Tensor
 
 
-class PathRows(NamedTuple):
-    """All rows of whole paths, one path below the other, standardised; M rows, P paths."""
-
-    state: Tensor  # (M, D) float32
-    step: Tensor  # (M,) t = 0, 1, … within the path
-    first_row: Tensor  # (M,) index of the first row of the row's path
-
-
 class TrainBatch(NamedTuple):
-    """B transitions, standardised; with the whole paths they come from if batched by path."""
+    """B rows, standardised; batched by path, all rows of whole paths, one below the other.
+
+    Rows that local bootstrap draws again are not repeated but counted: every mean over the batch
+    weighs a row by its copies.
+    """
 
     state: Tensor  # (B, D) float32
     action: Tensor  # (B,) float32: 0 stop, 1 continue
     next_state: Tensor  # (B, D) float32; zeros where the successor is the cemetery
     step: Tensor  # (B,) t of the row in its path
     synthetic: Tensor  # (B,) float32: 1 for rows made by SMOTE
-    paths: PathRows | None = None
-    at: Tensor | None = None  # (B,) each transition's row in `paths`
+    copies: Tensor  # (B,) float32; 0 for the last row of a censored path, which is no transition
+    path: Tensor  # (B,) number of the row's path; −1 for synthetic rows
+    first_row: Tensor | None = None  # (B,) where the row's path begins; None if batched by row
 
 
 class PathBatch(NamedTuple):

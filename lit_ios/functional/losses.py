@@ -17,7 +17,6 @@ from lit_ios.functional.values import (
     alive,
     discount,
     log_policy,
-    recovered_reward,
     soft_value,
 )
 
@@ -54,8 +53,9 @@ class GainLoss(NamedTuple):
 
 
 def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
-    """Return Σ w·x / Σ w, and 0 where no row has weight."""
-    return (weight * values).sum() / weight.sum().clamp_min(torch.finfo(weight.dtype).tiny)
+    """Return Σ w·x / Σ w over the last axis, and 0 where no row has weight."""
+    shares = weight / weight.sum(-1, keepdim=True).clamp_min(torch.finfo(weight.dtype).tiny)
+    return torch.linalg.vecdot(values, shares)
 
 
 def confidence_weight(synthetic: Tensor, confidence: Tensor | float) -> Tensor:
@@ -107,10 +107,11 @@ def iq_loss(
             `literal` the paper's (1−γ) in front of synthetic rows; `discounted` rows weighted γ^t,
             which telescopes to V(s_0) along a path (synthetic rows stand at t = 0).
     """
-    reward = recovered_reward(action_value(q, action), action, next_value, gamma)
-    reward_term = weighted_mean(-phi(reward, divergence, alpha), weight)
+    discounted = gamma * alive(next_value, action)
+    reward = action_value(q, action) - discounted  # E2
+    reward_term = -weighted_mean(phi(reward, divergence, alpha), weight)
     value = soft_value(q, epsilon)
-    difference = value - gamma * alive(next_value, action)
+    difference = value - discounted
     if value_term == "expert":
         term = weighted_mean(difference, weight)
     elif value_term == "initial":
@@ -152,7 +153,7 @@ def dynamics_loss(
         predicted_value: (B,) V(ŝ'); with `observed_value`, adds the value-aware term.
         observed_value: (B,) V(s').
     """
-    difference = predicted - torch.where(action[:, None] > 0, observed, predicted)
+    difference = alive(predicted - observed, action[..., None])
     if error == "mse":
         rows = difference.square().mean(-1)
     elif error == "l1":
@@ -165,7 +166,7 @@ def dynamics_loss(
             f"{'without' if log_variance is None else 'with'} log_variance"
         )
     error_term = weighted_mean(rows, weight * action)
-    value_error = torch.zeros_like(error_term)
+    value_error = error_term.new_zeros(())
     if (predicted_value is None) != (observed_value is None):
         raise ValueError("the value-aware term needs both predicted_value and observed_value")
     if predicted_value is not None and observed_value is not None:
@@ -179,5 +180,5 @@ def gain_loss(gain: Tensor, target: Tensor, action: Tensor, weight: Tensor) -> G
 
     E7: L_g = E_w[(g_φ(s) − target)²] over rows with a = 1.
     """
-    difference = alive(gain, action) - alive(target, action)
+    difference = alive(gain - target, action)
     return GainLoss(weighted_mean(difference.square(), weight * action))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 
 def soft_value(q: Tensor, epsilon: Tensor | float) -> Tensor:
@@ -15,7 +16,9 @@ def soft_value(q: Tensor, epsilon: Tensor | float) -> Tensor:
         q: (…, 2) values of stopping (a = 0) and continuing (a = 1).
         epsilon: temperature ε > 0.
     """
-    return epsilon * (q / epsilon).logsumexp(-1)
+    stop, go = q.unbind(-1)
+    # linear above 40, where log(1 + eˣ) is x to the last bit of a double
+    return go + epsilon * softplus((stop - go) / epsilon, threshold=40)
 
 
 def log_policy(q: Tensor, epsilon: Tensor | float) -> Tensor:
@@ -36,7 +39,8 @@ def stop_probability(margin: Tensor, epsilon: Tensor | float) -> Tensor:
 
 def action_value(q: Tensor, action: Tensor) -> Tensor:
     """Pick Q(s, a) of the action taken: (…, 2), (…) of 0 and 1 → (…)."""
-    return torch.where(action > 0, q[..., 1], q[..., 0])
+    stop, go = q.unbind(-1)
+    return torch.where(action > 0, go, stop)
 
 
 def discount(gamma: float, step: Tensor, dtype: torch.dtype) -> Tensor:

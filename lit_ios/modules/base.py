@@ -168,9 +168,13 @@ class StoppingModule(pl.LightningModule):
             configured.append({"optimizer": optimizer, "lr_scheduler": schedule})
         return configured
 
-    def training_step(self, batch: TrainBatch, batch_idx: int) -> None:
-        """Update every part once; the only training step there is."""
+    def training_step(self, batch: list[TrainBatch], batch_idx: int) -> None:
+        """Update every part once for each batch of a chunk; the only training step there is."""
         optimizers = self._as_list(self.optimizers())
+        for one in batch:
+            self._learn(one, optimizers)
+
+    def _learn(self, batch: TrainBatch, optimizers: list[Any]) -> None:
         records = []
         if self.updates == "joint":
             view = self.view(batch)

@@ -69,7 +69,7 @@ class DOIQS(ModelBasedIQS):
     def on_train_start(self) -> None:
         """Refuse synthetic rows: they have no history to add up."""
         super().on_train_start()
-        if len(getattr(self.trainer.train_dataloader, "synthetic_rows", ())):
+        if getattr(getattr(self.trainer, "datamodule", None), "synthetic_stops", None) is not None:
             raise UserError(
                 "DO-IQS cannot use SMOTE rows, which belong to no path: set "
                 "data.init_args.oversampling to bootstrap or none"
@@ -81,8 +81,7 @@ class DOIQS(ModelBasedIQS):
         target = gain_target(
             view.q[:, 1], view.next_value, view.previous_y, batch.step, self.gamma, self.gain_target
         )
-        gain = self.gain_network(batch.state)
-        return gain_loss(gain, target.detach(), batch.action, view.weight)
+        return gain_loss(view.gain, target.detach(), batch.action, view.weight)
 
     def evaluate(self, state: Tensor, step: Tensor, first_row: Tensor) -> PathOutput:
         """Judge all rows of whole paths."""

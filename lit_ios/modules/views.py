@@ -29,8 +29,9 @@ class View:
 
     @cached_property
     def weight(self) -> Tensor:
-        """E4; (B,)."""
-        return confidence_weight(self.batch.synthetic, self.module.confidence)
+        """How much each row counts: its copies, and E4; (B,)."""
+        confidence = confidence_weight(self.batch.synthetic, self.module.confidence)
+        return self.batch.copies * confidence
 
     @cached_property
     def state(self) -> Tensor:
@@ -88,35 +89,31 @@ class AugmentedView(PredictedView):
     module: DOIQS
 
     @cached_property
+    def gain(self) -> Tensor:
+        """g(s); (B,)."""
+        return self.module.gain_network(self.batch.state)  # type: ignore[no-any-return]
+
+    @cached_property
     def y(self) -> Tensor:
-        """Y of all rows of the batch's paths, followed by one zero; (M + 1,)."""
-        paths = self.batch.paths
-        if paths is None or self.batch.at is None:
+        """Discounted gains along each path so far; (B,)."""
+        if self.batch.first_row is None:
             raise UserError(
                 "DO-IQS needs whole paths to add up gains: set data.init_args.batch_by to paths"
             )
-        with torch.no_grad():
-            gain = self.module.gain_network(paths.state)
-            y = cumulative_gain(gain, paths.step, paths.first_row, self.module.gamma)
-            return torch.cat([y, y.new_zeros(1)])
-
-    @cached_property
-    def at(self) -> Tensor:
-        """Row of each transition in `y`; (B,)."""
-        assert self.batch.at is not None
-        return self.batch.at
+        gain = self.gain.detach()
+        return cumulative_gain(gain, self.batch.step, self.batch.first_row, self.module.gamma)
 
     @cached_property
     def state(self) -> Tensor:
         """Augmented state (s, y); (B, D + 1)."""
-        return torch.cat([self.batch.state, self.y[self.at, None]], dim=1)
+        return torch.cat([self.batch.state, self.y[:, None]], dim=1)
 
     @cached_property
     def next_state(self) -> Tensor:
-        """Augmented successor (s', y'); (B, D + 1)."""
-        return torch.cat([self.batch.next_state, self.y[self.at + 1, None]], dim=1)
+        """Augmented successor (s', y'), y' being that of the row below; (B, D + 1)."""
+        return torch.cat([self.batch.next_state, self.y.roll(-1)[:, None]], dim=1)
 
     @cached_property
     def previous_y(self) -> Tensor:
         """y⁻, zero at a path's first row; (B,)."""
-        return torch.where(self.batch.step > 0, self.y[self.at - 1], 0.0)
+        return torch.where(self.batch.step > 0, self.y.roll(1), 0.0)

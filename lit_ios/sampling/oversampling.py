@@ -8,7 +8,7 @@ import numpy as np
 from imblearn.over_sampling import SMOTE, BorderlineSMOTE
 
 from lit_ios.checks import UserError, check_choice
-from lit_ios.trajectories import STOP, FloatArray, IntArray
+from lit_ios.trajectories import CONTINUE, STOP, FloatArray, IntArray
 
 SmoteKind = Literal["regular", "borderline"]
 
@@ -66,14 +66,30 @@ def smote_stops(
     return np.asarray(enlarged[len(states) :], dtype=states.dtype)
 
 
-def bootstrap_stops(actions: IntArray, rng: np.random.Generator, *, ratio: float = 1.0) -> IntArray:
-    """Return positions of stop rows to add to a batch, drawn with replacement.
+def bootstrap_stops(
+    actions: IntArray,
+    rng: np.random.Generator,
+    *,
+    ratio: float = 1.0,
+    bounds: IntArray | None = None,
+) -> IntArray:
+    """Return positions of stop rows to add to each batch, drawn with replacement from its own.
 
     Stops are drawn until there are `ratio` of them per continue row; a batch without a stop, or
     with enough of them, gets none.
+
+    Args:
+        actions: 0 stop, 1 continue, other values for rows that count as neither.
+        rng: the draws.
+        ratio: stops per continue row.
+        bounds: where batches that lie one behind the other begin, and the end; one batch if None.
     """
+    bounds = np.array([0, len(actions)]) if bounds is None else bounds
     stops = np.flatnonzero(actions == STOP)
-    missing = round(ratio * (len(actions) - len(stops))) - len(stops)
-    if len(stops) == 0 or missing <= 0:
-        return np.empty(0, dtype=np.int64)
-    return stops[rng.integers(len(stops), size=missing)]
+    first_stop = np.searchsorted(stops, bounds)
+    present = np.diff(first_stop)
+    continues = np.diff(np.append(0, np.cumsum(actions == CONTINUE))[bounds])
+    wanted = np.rint(ratio * continues).astype(np.int64)
+    missing = np.where(present > 0, np.maximum(wanted - present, 0), 0)
+    batch = np.repeat(np.arange(len(missing)), missing)
+    return np.asarray(stops[first_stop[batch] + rng.integers(present[batch])])

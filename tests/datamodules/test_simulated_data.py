@@ -112,7 +112,7 @@ def test_other_seed_gives_other_data(problem: str, split: str) -> None:
 )
 def test_data_do_not_depend_on_how_batches_are_made(options: dict[str, Any]) -> None:
     changed = BoundaryExitData(problem="radial", **options)
-    changed.train_dataloader()
+    changed.train_batches()
     expected = radial().splits
     assert all(same(left, right) for left, right in zip(changed.splits, expected, strict=True))
 
@@ -157,7 +157,7 @@ def test_statistics_are_those_of_the_simulated_training_rows() -> None:
 
 @pytest.mark.parametrize("problem", ["radial", "CP1"])
 def test_smote_makes_as_many_stops_as_continues_in_simulated_data(problem: str) -> None:
-    batches = list(make(problem, oversampling="smote").train_dataloader())
+    batches = list(make(problem, oversampling="smote").train_batches())
     actions = torch.cat([batch.action for batch in batches])
     assert (actions == 0).sum() == (actions == 1).sum()
 
@@ -171,10 +171,10 @@ def test_horizon_censor_keeps_the_last_rows_of_censored_paths_out_of_training() 
     train = data.splits.train
     censored = int((~train.stopped).sum())
     assert 0 < censored < len(train)
-    batches = list(data.train_dataloader())
+    batches = list(data.train_batches())
     assert sum(len(batch.state) for batch in batches) == len(train.states) - censored
 
 
 def test_default_batches_have_about_128_rows() -> None:
-    sizes = [len(batch.state) for batch in radial().train_dataloader()]
+    sizes = [len(batch.state) for batch in radial().train_batches()]
     assert np.mean(sizes) == pytest.approx(128, rel=0.1)

@@ -6,6 +6,7 @@ Every row has a number of its own as first coordinate, so a batch tells which ro
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -53,11 +54,23 @@ def numbered_synthetic(rows: int) -> np.ndarray | None:
     return np.stack([numbers, -numbers / 2], axis=1) if rows else None
 
 
-def make(batch_by: str = "rows", synthetic: int = 0, **options: Any) -> TrainLoader:
+class CopyingLoader(TrainLoader):
+    """Holds each row as often as it counts, instead of its number of copies."""
+
+    def __iter__(self) -> Iterator[TrainBatch]:
+        return map(with_copies, super().__iter__())
+
+
+def with_copies(batch: TrainBatch) -> TrainBatch:
+    rows = torch.arange(len(batch.state)).repeat_interleave(batch.copies.long())
+    return TrainBatch(*(column[rows] for column in batch[:7]))
+
+
+def make(
+    batch_by: str = "rows", synthetic: int = 0, cls: type = CopyingLoader, **options: Any
+) -> TrainLoader:
     options = {"batch_size": 12, **options}
-    return TrainLoader(
-        numbered_paths(), numbered_synthetic(synthetic), batch_by=batch_by, **options
-    )
+    return cls(numbered_paths(), numbered_synthetic(synthetic), batch_by=batch_by, **options)
 
 
 def transitions(synthetic: int = 0) -> dict[float, Row]:
@@ -192,8 +205,8 @@ def test_batch_size_below_one_is_refused(batch_size: int) -> None:
 # Whole paths ------------------------------------------------------------------------------------
 
 
-def test_batches_by_rows_carry_no_paths() -> None:
-    assert all(batch.paths is None and batch.at is None for batch in make("rows"))
+def test_batches_by_rows_say_nothing_of_where_paths_begin() -> None:
+    assert all(batch.first_row is None for batch in make("rows", cls=TrainLoader))
 
 
 @with_synthetic
@@ -202,51 +215,49 @@ def test_batches_by_rows_carry_no_paths() -> None:
 def test_epoch_by_paths_holds_every_row_of_every_path_once(
     synthetic: int, batch_size: int, bootstrap_ratio: float | None
 ) -> None:
-    loader = make("paths", synthetic, batch_size=batch_size, bootstrap_ratio=bootstrap_ratio)
-    rows = [n for batch in loader for n in batch.paths.state[:, 0].tolist()]
+    loader = make(
+        "paths", synthetic, TrainLoader, batch_size=batch_size, bootstrap_ratio=bootstrap_ratio
+    )
+    rows = [n for n in numbers_of(loader) if n > 0]
     assert sorted(rows) == list(range(1, sum(LENGTHS) + 1))
 
 
-def test_paths_of_a_batch_are_whole_and_in_order() -> None:
+@with_synthetic
+def test_paths_of_a_batch_are_whole_and_in_order_and_come_first(synthetic: int) -> None:
     whole = {path.states[0, 0]: path.states.tolist() for path in numbered_paths()}
-    for batch in make("paths"):
-        state = batch.paths.state.tolist()
-        while state:
+    for batch in make("paths", synthetic, TrainLoader):
+        state = batch.state.tolist()
+        while state and state[0][0] > 0:
             path = whole[state[0][0]]
             assert state[: len(path)] == path
             state = state[len(path) :]
-
-
-def test_path_steps_count_the_rows_of_each_path() -> None:
-    paths = numbered_paths()
-    steps = dict(zip(paths.states[:, 0], paths.steps, strict=True))
-    for batch in make("paths"):
-        assert batch.paths.step.tolist() == [steps[n] for n in batch.paths.state[:, 0].tolist()]
-
-
-def test_path_first_row_points_to_where_the_path_begins_in_the_batch() -> None:
-    for batch in make("paths"):
-        first, current = [], 0
-        for i, step in enumerate(batch.paths.step.tolist()):
-            current = i if step == 0 else current
-            first.append(current)
-        assert batch.paths.first_row.tolist() == first
+        assert all(number < 0 for number, _ in state)
 
 
 @with_synthetic
-@pytest.mark.parametrize("bootstrap_ratio", [None, 1.0])
-def test_at_maps_each_transition_to_its_row_in_the_paths(
-    synthetic: int, bootstrap_ratio: float | None
-) -> None:
-    for batch in make("paths", synthetic, bootstrap_ratio=bootstrap_ratio):
-        real = batch.synthetic == 0
-        assert torch.equal(batch.paths.state[batch.at[real]], batch.state[real])
-        assert torch.equal(batch.paths.step[batch.at[real]], batch.step[real])
+def test_first_row_points_to_where_the_path_begins_in_the_batch(synthetic: int) -> None:
+    for batch in make("paths", synthetic, TrainLoader):
+        first, current = [], 0
+        for i, step in enumerate(batch.step.tolist()):
+            current = i if step == 0 else current
+            first.append(current)
+        assert batch.first_row.tolist() == first
 
 
-def test_at_points_synthetic_rows_to_no_row() -> None:
-    for batch in make("paths", 17):
-        assert (batch.at[batch.synthetic == 1] == -1).all()
+@both_ways
+@with_synthetic
+def test_path_is_the_number_of_the_rows_path(batch_by: str, synthetic: int) -> None:
+    paths = numbered_paths()
+    expected = dict(zip(paths.states[:, 0], paths.path_of_row, strict=True))
+    for batch in make(batch_by, synthetic, TrainLoader):
+        assert batch.path.tolist() == [expected.get(n, -1) for n in numbers(batch)]
+
+
+@with_synthetic
+def test_rows_that_are_no_transitions_have_no_copies(synthetic: int) -> None:
+    for batch in make("paths", synthetic, TrainLoader):
+        known = transitions(synthetic)
+        assert batch.copies.tolist() == [float(n in known) for n in numbers(batch)]
 
 
 def test_synthetic_rows_are_dealt_out_evenly_to_the_batches_by_paths() -> None:

@@ -40,8 +40,7 @@ def make(**options: Any) -> TrainLoader:
 
 def rows(batch: TrainBatch) -> list[Any]:
     """Return everything the batch holds as plain numbers."""
-    columns = [*batch[:5], *(batch.paths or ()), *([] if batch.at is None else [batch.at])]
-    return [column.tolist() for column in columns]
+    return [column.tolist() for column in batch if column is not None]
 
 
 def epoch_of(loader: TrainLoader, epoch: int) -> list[Any]:

@@ -24,8 +24,15 @@ def step(module, batch):
     optimizers = [entry["optimizer"] for entry in module.configure_optimizers()]
     module.optimizers = lambda: optimizers
     module.manual_backward = lambda loss: loss.backward()
-    module.training_step(batch, 0)
+    module.training_step([batch], 0)
     return module
+
+
+@pytest.fixture
+def drawn(train_batch):
+    """Return the batch with every row as often as it counts."""
+    rows = torch.arange(len(train_batch.state)).repeat_interleave(train_batch.copies.long())
+    return type(train_batch)(*(column[rows] for column in train_batch[:7]))
 
 
 def value(q):
@@ -57,27 +64,27 @@ def assert_same_weights(module, expected):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6, msg=name)
 
 
-def test_classifier_step_is_adam_on_cross_entropy(train_batch):
+def test_classifier_step_is_adam_on_cross_entropy(train_batch, drawn):
     expected = make(Classifier)
     module = step(copy.deepcopy(expected), train_batch)
     net = expected.network
-    adam(net.parameters(), cross_entropy(net(train_batch.state), train_batch.action.long()))
+    adam(net.parameters(), cross_entropy(net(drawn.state), drawn.action.long()))
     assert_same_weights(module, expected)
 
 
-def test_iqs_step_is_adam_on_the_iq_objective(train_batch):
+def test_iqs_step_is_adam_on_the_iq_objective(train_batch, drawn):
     expected = make(IQS)
     module = step(copy.deepcopy(expected), train_batch)
     net = expected.network
-    next_value = value(net(train_batch.next_state))
-    adam(net.parameters(), iq(net(train_batch.state), next_value, train_batch.action))
+    next_value = value(net(drawn.next_state))
+    adam(net.parameters(), iq(net(drawn.state), next_value, drawn.action))
     assert_same_weights(module, expected)
 
 
-def test_model_based_alternating_step_updates_dynamics_before_q(train_batch):
+def test_model_based_alternating_step_updates_dynamics_before_q(train_batch, drawn):
     expected = make(ModelBasedIQS, updates="alternating")
     module = step(copy.deepcopy(expected), train_batch)
-    net, batch = expected.network, train_batch
+    net, batch = expected.network, drawn
     dynamics = [*net.trunk.parameters(), *net.dynamics_head.parameters()]
     predicted = batch.state + net.dynamics_head(net.trunk(batch.state))
     adam(dynamics, mse(predicted, batch.next_state, batch.action))
@@ -88,28 +95,31 @@ def test_model_based_alternating_step_updates_dynamics_before_q(train_batch):
 
 
 def do_iqs_quantities(module, batch):
-    """Return augmented states and y⁻ from the definition of y, history by history."""
-    paths, gain = batch.paths, module.gain_network
+    """Return augmented states and y⁻ from the definition of y, history by history.
+
+    Rows come as often as they count.
+    """
     with torch.no_grad():
-        g = gain(paths.state)
+        g = module.gain_network(batch.state)
         y = torch.stack(
             [
-                sum(GAMMA ** int(paths.step[k]) * g[k] for k in range(int(first), row + 1))
-                for row, first in enumerate(paths.first_row)
+                sum(GAMMA ** int(batch.step[k]) * g[k] for k in range(int(first), row + 1))
+                for row, first in enumerate(batch.first_row)
             ]
         )
-    now = torch.cat([batch.state, y[batch.at, None]], 1)
-    following = y[(batch.at + 1).clamp(max=len(y) - 1)]
-    next_state = torch.cat([batch.next_state, following[:, None]], 1)
-    previous = torch.where(batch.step > 0, y[batch.at - 1], 0.0)
+    at = torch.arange(len(y)).repeat_interleave(batch.copies.long())
+    now = torch.cat([batch.state, y[:, None]], 1)[at]
+    following = y[(at + 1).clamp(max=len(y) - 1)]
+    next_state = torch.cat([batch.next_state[at], following[:, None]], 1)
+    previous = torch.where(batch.step[at] > 0, y[at - 1], 0.0)
     return now, next_state, previous
 
 
-def test_do_iqs_joint_step_is_one_backward_of_three_decoupled_losses(train_batch):
+def test_do_iqs_joint_step_is_one_backward_of_three_decoupled_losses(train_batch, drawn):
     expected = make(DOIQS, updates="joint")
     module = step(copy.deepcopy(expected), train_batch)
-    net, gain, batch = expected.network, expected.gain_network, train_batch
-    now, next_state, previous = do_iqs_quantities(expected, batch)
+    net, gain, batch = expected.network, expected.gain_network, drawn
+    now, next_state, previous = do_iqs_quantities(expected, train_batch)
     features = net.trunk(now)
     predicted = now + net.dynamics_head(features)
     q = net.q_head(features)
@@ -122,11 +132,11 @@ def test_do_iqs_joint_step_is_one_backward_of_three_decoupled_losses(train_batch
     assert_same_weights(module, expected)
 
 
-def test_do_iqs_alternating_step_updates_gain_last_with_the_new_q(train_batch):
+def test_do_iqs_alternating_step_updates_gain_last_with_the_new_q(train_batch, drawn):
     expected = make(DOIQS, updates="alternating")
     module = step(copy.deepcopy(expected), train_batch)
-    net, gain, batch = expected.network, expected.gain_network, train_batch
-    now, next_state, previous = do_iqs_quantities(expected, batch)
+    net, gain, batch = expected.network, expected.gain_network, drawn
+    now, next_state, previous = do_iqs_quantities(expected, train_batch)
     predicted = now + net.dynamics_head(net.trunk(now))
     adam(
         [*net.trunk.parameters(), *net.dynamics_head.parameters()],
@@ -183,14 +193,14 @@ def test_synthetic_rows_count_by_the_confidence(train_batch):
     synthetic[::2] = 1
     batch = train_batch._replace(synthetic=synthetic)
     module.confidence.fill_(0.0)
-    kept = [field[1::2] for field in batch[:5]]
+    kept = [field[1::2] for field in batch[:7]]
     without = module.q_loss(module.view(type(batch)(*kept))).total
     torch.testing.assert_close(module.q_loss(module.view(batch)).total, without)
 
 
 def test_do_iqs_asks_for_whole_paths_when_batched_by_row(train_batch):
     with pytest.raises(ValueError, match="batch_by to paths"):
-        step(make(DOIQS), train_batch._replace(paths=None, at=None))
+        step(make(DOIQS), train_batch._replace(first_row=None))
 
 
 def test_gradient_clip_limits_the_norm_of_each_parts_gradient(train_batch):
@@ -206,12 +216,9 @@ def test_gradient_clip_limits_the_norm_of_each_parts_gradient(train_batch):
 
 def test_y_in_training_equals_y_in_evaluation(train_batch):
     module = make(DOIQS)
-    paths = train_batch.paths
-    view = module.view(train_batch)
-    trained = view.y[:-1]
-    gain = module.gain_network(paths.state)
-    evaluated = cumulative_gain(gain, paths.step, paths.first_row, module.gamma)
-    output = module.evaluate(paths.state, paths.step, paths.first_row)
-    torch.testing.assert_close(trained, evaluated.detach())
-    at = train_batch.at
-    torch.testing.assert_close(output.previous_y[at], view.previous_y, atol=1e-6, rtol=1e-5)
+    batch, view = train_batch, module.view(train_batch)
+    gain = module.gain_network(batch.state)
+    evaluated = cumulative_gain(gain, batch.step, batch.first_row, module.gamma)
+    output = module.evaluate(batch.state, batch.step, batch.first_row)
+    torch.testing.assert_close(view.y, evaluated.detach())
+    torch.testing.assert_close(output.previous_y, view.previous_y, atol=1e-6, rtol=1e-5)
