@@ -76,7 +76,9 @@ def _typical(module: Any, datamodule: Any) -> Typical:
     batch, _ = datamodule.first_paths("val")
     previous_y = module(datamodule.transfer_batch_to_device(batch, module.device, 0)).previous_y
     elapsed, step = batch.state[:, -1].numpy(), batch.step.numpy()
-    y = np.zeros(len(step)) if previous_y is None else previous_y.cpu().numpy()
+    y = np.zeros(len(step))
+    if previous_y is not None:
+        y = previous_y.reshape(-1, len(step)).mean(0).cpu().numpy()
     time, group = np.unique(elapsed, return_inverse=True)
     mean_y = np.bincount(group, weights=y) / np.bincount(group)
     rate = step.sum() / max(elapsed.sum(), 1e-12)  # steps per unit of time
@@ -93,6 +95,6 @@ def _q_at(
     steps = torch.full((len(raw),), round(step), device=state.device)
     if "gain" in module.parts:
         history = state.new_full((len(raw),), previous_y)
-        return np.asarray(module.evaluate_rows(state, steps, history).q.cpu().numpy())
+        return np.asarray(module.evaluate_rows(state, steps, history).vote().q.cpu().numpy())
     rows = torch.arange(len(raw), device=state.device)
-    return np.asarray(module.evaluate(state, steps, rows).q.cpu().numpy())
+    return np.asarray(module.evaluate(state, steps, rows).vote().q.cpu().numpy())

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 from lit_ios.checks import UserError, check_choice
 
@@ -22,8 +24,44 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 LOG_VARIANCE_RANGE = (-10.0, 5.0)
 
 
+class StackedLinear(nn.Module):
+    """Linear layers of several members in one batched product; (B, D) or (K, B, D) → (K, B, H)."""
+
+    def __init__(self, inputs: int, outputs: int, members: int) -> None:
+        super().__init__()
+        layers = [nn.Linear(inputs, outputs) for _ in range(members)]
+        self.weight = nn.Parameter(torch.stack([layer.weight.detach().T for layer in layers]))
+        self.bias = nn.Parameter(torch.stack([layer.bias.detach()[None] for layer in layers]))
+
+    def forward(self, state: Tensor) -> Tensor:
+        """Apply each member's layer to its own input, or to the one they share."""
+        return torch.baddbmm(self.bias, state.expand(len(self.weight), -1, -1), self.weight)
+
+
+class StackedLayerNorm(nn.Module):
+    """Layer normalisation with scale and shift of each member; (K, B, H) → (K, B, H)."""
+
+    def __init__(self, width: int, members: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(members, 1, width))
+        self.bias = nn.Parameter(torch.zeros(members, 1, width))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Normalise, scale and shift."""
+        return layer_norm(values, values.shape[-1:]) * self.weight + self.bias
+
+
+def linear(inputs: int, outputs: int, members: int = 1) -> nn.Module:
+    """Return a linear layer of one network, or of several at once."""
+    return nn.Linear(inputs, outputs) if members == 1 else StackedLinear(inputs, outputs, members)
+
+
 def mlp_trunk(
-    inputs: int, hidden: Sequence[int], activation: Activation, normalisation: Normalisation
+    inputs: int,
+    hidden: Sequence[int],
+    activation: Activation,
+    normalisation: Normalisation,
+    members: int = 1,
 ) -> nn.Sequential:
     """Build linear layers, each followed by normalisation, if any, and activation."""
     check_choice("activation", activation, Activation)
@@ -32,9 +70,10 @@ def mlp_trunk(
         raise UserError(f"hidden must list at least one positive layer size, got {list(hidden)}")
     layers: list[nn.Module] = []
     for width in hidden:
-        layers.append(nn.Linear(inputs, width))
+        layers.append(linear(inputs, width, members))
         if normalisation == "layer":
-            layers.append(nn.LayerNorm(width))
+            one = members == 1
+            layers.append(nn.LayerNorm(width) if one else StackedLayerNorm(width, members))
         layers.append(_ACTIVATIONS[activation]())
         inputs = width
     return nn.Sequential(*layers)
@@ -48,6 +87,7 @@ class StoppingNetwork(nn.Module):
         hidden: layer sizes of the trunk.
         activation: between layers.
         normalisation: before each activation.
+        members: number of networks; above 1, outputs get a first axis of that length.
         dynamics: whether there is a dynamics head (E5).
         variance: whether that head also gives a log-variance.
     """
@@ -58,16 +98,17 @@ class StoppingNetwork(nn.Module):
         hidden: Sequence[int],
         activation: Activation = "silu",
         normalisation: Normalisation = "none",
+        members: int = 1,
         *,
         dynamics: bool = False,
         variance: bool = False,
     ) -> None:
         super().__init__()
         self.state_dim = state_dim
-        self.trunk = mlp_trunk(state_dim, hidden, activation, normalisation)
-        self.q_head = nn.Linear(hidden[-1], 2)
+        self.trunk = mlp_trunk(state_dim, hidden, activation, normalisation, members)
+        self.q_head = linear(hidden[-1], 2, members)
         outputs = state_dim * (2 if variance else 1)
-        self.dynamics_head = nn.Linear(hidden[-1], outputs) if dynamics else None
+        self.dynamics_head = linear(hidden[-1], outputs, members) if dynamics else None
 
     def forward(self, state: Tensor) -> Tensor:
         """Return Q(s, ·); (B, D) → (B, 2)."""
@@ -92,10 +133,11 @@ class GainNetwork(nn.Module):
         hidden: Sequence[int],
         activation: Activation = "silu",
         normalisation: Normalisation = "none",
+        members: int = 1,
     ) -> None:
         super().__init__()
-        self.trunk = mlp_trunk(state_dim, hidden, activation, normalisation)
-        self.head = nn.Linear(hidden[-1], 1)
+        self.trunk = mlp_trunk(state_dim, hidden, activation, normalisation, members)
+        self.head = linear(hidden[-1], 1, members)
 
     def forward(self, state: Tensor) -> Tensor:
         """Return the gain of continuing; (B, D) → (B,)."""

@@ -25,15 +25,15 @@ def cumulative_gain(gain: Tensor, step: Tensor, first_row: Tensor, gamma: float)
     E6: y_t = Σ_{k≤t} γ^k g(s_k).
 
     Args:
-        gain: (N,) g(s) of whole paths, one below the other.
+        gain: (…, N) g(s) of whole paths, one below the other.
         step: (N,) t = 0, 1, … within each path.
         first_row: (N,) index of the first row of each row's path.
         gamma: discount.
     """
     # double, since the sums of the paths before are subtracted
     discounted = gain.double() * discount(gamma, step, torch.double)
-    running = discounted.cumsum(0)
-    before_path = (running - discounted)[first_row]
+    running = discounted.cumsum(-1)
+    before_path = (running - discounted)[..., first_row]
     return (running - before_path).to(gain.dtype)
 
 

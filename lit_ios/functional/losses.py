@@ -55,7 +55,7 @@ class GainLoss(NamedTuple):
 def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
     """Return Σ w·x / Σ w over the last axis, and 0 where no row has weight."""
     shares = weight / weight.sum(-1, keepdim=True).clamp_min(torch.finfo(weight.dtype).tiny)
-    return torch.linalg.vecdot(values, shares)
+    return torch.linalg.vecdot(values, shares)  # type: ignore[no-any-return]
 
 
 def confidence_weight(synthetic: Tensor, confidence: Tensor | float) -> Tensor:

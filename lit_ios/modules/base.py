@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from lit_ios.batches import PathBatch, TrainBatch
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.functional import margin, stop_probability, stops
 from lit_ios.metrics import path_metrics
+from lit_ios.modules.flat import flatten_parts
 from lit_ios.modules.terms import TermMeans
 from lit_ios.modules.views import View
 from lit_ios.networks import Activation, Normalisation, StoppingNetwork
@@ -23,12 +25,25 @@ Updates = Literal["joint", "alternating"]
 
 
 class PathOutput(NamedTuple):
-    """What the model says of every row of whole paths; g and y where the variant has them."""
+    """What the model says of every row of whole paths; g and y where the variant has them.
+
+    Several members each say their own, along a first axis, until `vote` makes one of them.
+    """
 
     q: Tensor  # (M, 2)
     margin: Tensor  # (M,)
     gain: Tensor | None = None  # (M,) g(s), E10
-    previous_y: Tensor | None = None  # (M,) y⁻, E6
+    previous_y: Tensor | None = None  # (M,) y⁻, E6; stays (K, M) with several members
+    spread: Tensor | None = None  # (M,) standard deviation of the members' margins
+
+    def vote(self) -> PathOutput:
+        """Let the member with the median margin speak: it stops iff more than half of them do."""
+        if self.margin.ndim == 1:
+            return self
+        median, member = self.margin.median(0)  # the lower one of an even number
+        q = self.q.gather(0, member[None, :, None].expand(1, -1, 2))[0]
+        gain = None if self.gain is None else self.gain.gather(0, member[None])[0]
+        return PathOutput(q, median, gain, self.previous_y, self.margin.std(0))
 
 
 class StoppingModule(pl.LightningModule):
@@ -48,6 +63,8 @@ class StoppingModule(pl.LightningModule):
         epsilon: temperature ε of the soft policy at the first epoch.
         learning_rate: Adam's learning rate, the same for every part.
         learning_rate_decay: factor on the learning rates after each epoch.
+        members: number of networks trained together, each from its own weights and on its own
+            bootstrap sample of the training paths; the majority decides.
         gradient_clip: largest norm of each part's gradient; null for no limit.
         updates: `joint` back-propagates all parts' losses at once; `alternating` builds each
             part's loss after the part before it has stepped (dynamics, Q, gain).
@@ -63,6 +80,7 @@ class StoppingModule(pl.LightningModule):
         hidden: list[int] = [64, 64],  # noqa: B006 (jsonargparse shows it; never mutated)
         activation: Activation = "silu",
         normalisation: Normalisation = "none",
+        members: int = 1,
         gamma: float = 0.99,
         epsilon: float = 0.1,
         learning_rate: float = 0.01,
@@ -71,6 +89,7 @@ class StoppingModule(pl.LightningModule):
         updates: Updates = "joint",
     ) -> None:
         super().__init__()
+        check_number("members", members, above=0)
         check_number("gamma", gamma, above=0, at_most=1)
         check_number("epsilon", epsilon, above=0)
         check_number("learning_rate", learning_rate, above=0)
@@ -79,7 +98,7 @@ class StoppingModule(pl.LightningModule):
         check_choice("updates", updates, Updates)
         self.save_hyperparameters()
         self.automatic_optimization = False
-        self.gamma, self.updates = gamma, updates
+        self.members, self.gamma, self.updates = members, gamma, updates
         self.learning_rate, self.learning_rate_decay = learning_rate, learning_rate_decay
         self.gradient_clip = gradient_clip
         self.state_names = state_names(tuple(feature_names), lags, include_time)
@@ -90,6 +109,7 @@ class StoppingModule(pl.LightningModule):
         self.test_metrics = path_metrics("test/", frontier=True)
         self._terms = TermMeans()
 
+    drawn: Tensor | None
     epsilon: Tensor
     confidence: Tensor
     threshold: Tensor
@@ -101,6 +121,7 @@ class StoppingModule(pl.LightningModule):
         self.register_buffer("epsilon", torch.tensor(epsilon))
         self.register_buffer("confidence", torch.tensor(1.0))
         self.register_buffer("threshold", torch.tensor(0.0))
+        self.register_buffer("drawn", None, persistent=False)
         self.register_buffer("state_mean", torch.zeros(self.state_dim, dtype=torch.float64))
         self.register_buffer("state_scale", torch.ones(self.state_dim, dtype=torch.float64))
 
@@ -115,7 +136,7 @@ class StoppingModule(pl.LightningModule):
         self, hidden: list[int], activation: Activation, normalisation: Normalisation
     ) -> StoppingNetwork:
         """Make the network that gives Q."""
-        return StoppingNetwork(self.input_dim, hidden, activation, normalisation)
+        return StoppingNetwork(self.input_dim, hidden, activation, normalisation, self.members)
 
     def view(self, batch: TrainBatch) -> View:
         """Look at a batch under the current weights."""
@@ -144,6 +165,10 @@ class StoppingModule(pl.LightningModule):
             mean, scale = datamodule.statistics
             self.state_mean.copy_(torch.as_tensor(mean))
             self.state_scale.copy_(torch.as_tensor(scale))
+            if self.members > 1:
+                self.drawn = bootstrap_copies(
+                    self.members, len(datamodule.splits.train), datamodule.random(purpose=4)
+                ).to(self.device)
 
     def on_train_start(self) -> None:
         """Refuse to go on with a checkpoint of other data: its scale is part of the policy."""
@@ -160,10 +185,11 @@ class StoppingModule(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """One Adam and one exponential schedule per part."""
         configured = []
-        for part in self.parts:
-            optimizer = torch.optim.Adam(
-                list(self.part_parameters(part)), lr=self.learning_rate, fused=True
-            )
+        pieces, self._gradient = flatten_parts(
+            [list(self.part_parameters(part)) for part in self.parts]
+        )
+        for piece in pieces:
+            optimizer = torch.optim.Adam([piece], lr=self.learning_rate, fused=True)
             schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.learning_rate_decay)
             configured.append({"optimizer": optimizer, "lr_scheduler": schedule})
         return configured
@@ -182,11 +208,11 @@ class StoppingModule(pl.LightningModule):
             total = records[0][0]
             for record in records[1:]:
                 total = total + record[0]
-            self._update(total, optimizers)
+            self._update(total.sum(), optimizers)
         else:
             for part, optimizer in zip(self.parts, optimizers, strict=True):
                 record = self._loss(part, self.view(batch))
-                self._update(record[0], [optimizer])
+                self._update(record[0].sum(), [optimizer])
                 records.append(record)
         self._terms.add(dict(zip(self.parts, records, strict=True)))
 
@@ -194,8 +220,7 @@ class StoppingModule(pl.LightningModule):
         return getattr(self, f"{part}_loss")(view)
 
     def _update(self, loss: Tensor, optimizers: list[Any]) -> None:
-        for optimizer in optimizers:
-            optimizer.zero_grad()
+        self._gradient.zero_()
         self.manual_backward(loss)
         for optimizer in optimizers:
             if self.gradient_clip is not None:
@@ -229,7 +254,7 @@ class StoppingModule(pl.LightningModule):
 
     def forward(self, batch: PathBatch) -> PathOutput:
         """Judge all rows of whole paths given in raw units, as a deployed policy does."""
-        return self.evaluate(self.standardise(batch.state), batch.step, batch.first_row)
+        return self.evaluate(self.standardise(batch.state), batch.step, batch.first_row).vote()
 
     def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths."""
@@ -262,4 +287,18 @@ class StoppingModule(pl.LightningModule):
         }
         if output.gain is not None:
             columns["continuation_gain"] = output.gain
+        if output.spread is not None:
+            columns["margin_spread"] = output.spread
         return columns
+
+
+def bootstrap_copies(members: int, paths: int, rng: np.random.Generator) -> Tensor:
+    """Draw as many paths as there are for each member; return how often each was drawn.
+
+    (K, P + 1): the last column is 1, for rows that belong to no path.
+    """
+    copies = np.stack(
+        [np.bincount(rng.integers(paths, size=paths), minlength=paths + 1) for _ in range(members)]
+    )
+    copies[:, -1] = 1
+    return torch.from_numpy(copies).float()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from lit_ios.batches import TrainBatch
@@ -22,7 +21,7 @@ from lit_ios.functional import (
 )
 from lit_ios.modules.base import Part, PathOutput
 from lit_ios.modules.model_based import ModelBasedIQS
-from lit_ios.modules.views import AugmentedView
+from lit_ios.modules.views import AugmentedView, augment
 from lit_ios.networks import Activation, GainNetwork, Normalisation, StoppingNetwork
 
 
@@ -52,7 +51,9 @@ class DOIQS(ModelBasedIQS):
         self, hidden: list[int], activation: Activation, normalisation: Normalisation
     ) -> StoppingNetwork:
         """Make the gain network on s, and Q with its dynamics on s̃."""
-        self.gain_network = GainNetwork(self.state_dim, hidden, activation, normalisation)
+        self.gain_network = GainNetwork(
+            self.state_dim, hidden, activation, normalisation, self.members
+        )
         return super().build_network(hidden, activation, normalisation)
 
     def part_parameters(self, part: Part) -> Iterable[nn.Parameter]:
@@ -79,7 +80,12 @@ class DOIQS(ModelBasedIQS):
         """Return the error of the gain network."""
         batch = view.batch
         target = gain_target(
-            view.q[:, 1], view.next_value, view.previous_y, batch.step, self.gamma, self.gain_target
+            view.q[..., 1],
+            view.next_value,
+            view.previous_y,
+            batch.step,
+            self.gamma,
+            self.gain_target,
         )
         return gain_loss(view.gain, target.detach(), batch.action, view.weight)
 
@@ -97,5 +103,5 @@ class DOIQS(ModelBasedIQS):
         return self._judge(state, gain, y, previous_y)
 
     def _judge(self, state: Tensor, gain: Tensor, y: Tensor, previous_y: Tensor) -> PathOutput:
-        q = self.network(torch.cat([state, y[:, None]], dim=1))
+        q = self.network(augment(state, y))
         return PathOutput(q, margin(q), gain=gain, previous_y=previous_y)

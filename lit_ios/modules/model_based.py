@@ -56,6 +56,7 @@ class ModelBasedIQS(IQS):
             hidden,
             activation,
             normalisation,
+            self.members,
             dynamics=True,
             variance=self.dynamics_error == "gaussian",
         )

@@ -18,7 +18,8 @@ class TermMeans:
 
     def add(self, records: dict[Any, Any]) -> None:
         """Count the terms of one step."""
-        values = torch.stack([term.detach() for terms in records.values() for term in terms])
+        with torch.no_grad():
+            values = torch.stack([term.mean() for terms in records.values() for term in terms])
         if self.sums is None:
             self.names = [
                 f"train/{part}/{term}"

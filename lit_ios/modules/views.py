@@ -1,7 +1,7 @@
 """One batch under the current weights: quantities computed once, when first asked for.
 
 `joint` updates share one view between the parts; `alternating` updates make a new one after each
-optimizer step.
+optimizer step. With several members, what depends on weights has a first axis for them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ class View:
 
     @cached_property
     def weight(self) -> Tensor:
-        """How much each row counts: its copies, and E4; (B,)."""
-        confidence = confidence_weight(self.batch.synthetic, self.module.confidence)
-        return self.batch.copies * confidence
+        """How much each row counts: its copies, E4, and what each member drew of it."""
+        batch, drawn = self.batch, self.module.drawn
+        weight = batch.copies * confidence_weight(batch.synthetic, self.module.confidence)
+        return weight if drawn is None else weight * drawn[:, batch.path]
 
     @cached_property
     def state(self) -> Tensor:
@@ -46,12 +47,13 @@ class View:
     @cached_property
     def q(self) -> Tensor:
         """Q(s, ·); (B, 2)."""
-        return self._q_now_and_next[: len(self.state)]
+        return self._q_now_and_next[..., : len(self.state), :]
 
     @cached_property
     def next_value(self) -> Tensor:
         """V(s'); (B,)."""
-        return soft_value(self._q_now_and_next[len(self.state) :], self.module.epsilon)
+        following = self._q_now_and_next[..., len(self.state) :, :]
+        return soft_value(following, self.module.epsilon)
 
     @cached_property
     def _q_now_and_next(self) -> Tensor:
@@ -106,14 +108,19 @@ class AugmentedView(PredictedView):
     @cached_property
     def state(self) -> Tensor:
         """Augmented state (s, y); (B, D + 1)."""
-        return torch.cat([self.batch.state, self.y[:, None]], dim=1)
+        return augment(self.batch.state, self.y)
 
     @cached_property
     def next_state(self) -> Tensor:
         """Augmented successor (s', y'), y' being that of the row below; (B, D + 1)."""
-        return torch.cat([self.batch.next_state, self.y.roll(-1)[:, None]], dim=1)
+        return augment(self.batch.next_state, self.y.roll(-1, dims=-1))
 
     @cached_property
     def previous_y(self) -> Tensor:
         """y⁻, zero at a path's first row; (B,)."""
-        return torch.where(self.batch.step > 0, self.y.roll(1), 0.0)
+        return torch.where(self.batch.step > 0, self.y.roll(1, dims=-1), 0.0)
+
+
+def augment(state: Tensor, y: Tensor) -> Tensor:
+    """Return s̃ = (s, y); (B, D) and (…, B) → (…, B, D + 1)."""
+    return torch.cat([state.expand(*y.shape, -1), y[..., None]], dim=-1)
