@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -14,7 +15,7 @@ from lit_ios.batches import PathBatch, TrainBatch
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.functional import margin, stop_probability, stops
 from lit_ios.metrics import path_metrics
-from lit_ios.modules.flat import flatten_parts
+from lit_ios.modules.flat import FlatParts
 from lit_ios.modules.terms import TermMeans
 from lit_ios.modules.views import View
 from lit_ios.networks import Activation, Normalisation, StoppingNetwork
@@ -185,10 +186,8 @@ class StoppingModule(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """One Adam and one exponential schedule per part."""
         configured = []
-        pieces, self._gradient = flatten_parts(
-            [list(self.part_parameters(part)) for part in self.parts]
-        )
-        for piece in pieces:
+        self._flat = FlatParts([list(self.part_parameters(part)) for part in self.parts])
+        for piece in self._flat.pieces:
             optimizer = torch.optim.Adam([piece], lr=self.learning_rate, fused=True)
             schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.learning_rate_decay)
             configured.append({"optimizer": optimizer, "lr_scheduler": schedule})
@@ -197,6 +196,7 @@ class StoppingModule(pl.LightningModule):
     def training_step(self, batch: list[TrainBatch], batch_idx: int) -> None:
         """Update every part once for each batch of a chunk; the only training step there is."""
         optimizers = self._as_list(self.optimizers())
+        self._flat.collect()
         for one in batch:
             self._learn(one, optimizers)
 
@@ -220,7 +220,7 @@ class StoppingModule(pl.LightningModule):
         return getattr(self, f"{part}_loss")(view)
 
     def _update(self, loss: Tensor, optimizers: list[Any]) -> None:
-        self._gradient.zero_()
+        self._flat.gradient.zero_()
         self.manual_backward(loss)
         for optimizer in optimizers:
             if self.gradient_clip is not None:
@@ -229,17 +229,20 @@ class StoppingModule(pl.LightningModule):
 
     def on_train_epoch_end(self) -> None:
         """Log the epoch's mean losses and learning rates, then let the rates decay."""
-        means = self._terms.means()
-        for name, value in means.items():
-            if not value.isfinite():
+        values = self._terms.means(self.trainer.strategy.reduce)
+        for name, value in values.items():
+            if not math.isfinite(value):
                 raise UserError(
-                    f"training diverged in epoch {self.current_epoch}: {name} is {float(value)}; "
+                    f"training diverged in epoch {self.current_epoch}: {name} is {value}; "
                     "a smaller learning_rate or gradient_clip may help"
                 )
-        self.log_dict(means, sync_dist=True)
         for part, schedule in zip(self.parts, self._as_list(self.lr_schedulers()), strict=True):
-            self.log(f"schedule/learning_rate_{part}", schedule.get_last_lr()[0])
+            values[f"schedule/learning_rate_{part}"] = schedule.get_last_lr()[0]
             schedule.step()
+        # self.log would take as long as several steps for these
+        self.trainer.callback_metrics.update({k: torch.tensor(v) for k, v in values.items()})
+        for logger in self.loggers:
+            logger.log_metrics(values | {"epoch": self.current_epoch}, step=self.global_step)
 
     @staticmethod
     def _as_list(value: Any) -> list[Any]:

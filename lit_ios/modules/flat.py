@@ -12,31 +12,39 @@ import torch
 from torch import Tensor, nn
 
 
-def flatten_parts(
-    parts: Sequence[Sequence[nn.Parameter]],
-) -> tuple[list[nn.Parameter], Tensor]:
-    """Lay the weights out in one vector; return each part's piece of it, and the gradient of all.
+class FlatParts:
+    """The weights of all parts in one vector, and their gradient.
 
-    Parts may overlap if they are neighbours, as the trunk belongs to dynamics and Q.
+    Args:
+        parts: the parameters of each part. Parts may overlap if they are neighbours, as the trunk
+            belongs to dynamics and Q.
     """
-    order = _neighbours_together(parts)
-    with torch.no_grad():
-        weights = torch.cat([parameter.flatten() for parameter in order])
-    gradient = torch.zeros_like(weights)
-    ends, end = {}, 0
-    for parameter in order:
-        start, end = end, end + parameter.numel()
-        parameter.data = weights[start:end].view_as(parameter)
-        parameter.grad = gradient[start:end].view_as(parameter)
-        ends[parameter] = (start, end)
-    pieces = []
-    for part in parts:
-        start, end = min(ends[p][0] for p in part), max(ends[p][1] for p in part)
-        assert end - start == sum(p.numel() for p in part), "a part must be one piece"
-        piece = nn.Parameter(weights[start:end])
-        piece.grad = gradient[start:end]
-        pieces.append(piece)
-    return pieces, gradient
+
+    def __init__(self, parts: Sequence[Sequence[nn.Parameter]]) -> None:
+        order = _neighbours_together(parts)
+        with torch.no_grad():
+            weights = torch.cat([parameter.flatten() for parameter in order])
+        self.gradient = torch.zeros_like(weights)
+        self._views: list[tuple[nn.Parameter, Tensor]] = []
+        where, end = {}, 0
+        for parameter in order:
+            start, end = end, end + parameter.numel()
+            parameter.data = weights[start:end].view_as(parameter)
+            self._views.append((parameter, self.gradient[start:end].view_as(parameter)))
+            where[parameter] = (start, end)
+        self.pieces = []  # one parameter for each part, for its optimizer
+        for part in parts:
+            start, end = min(where[p][0] for p in part), max(where[p][1] for p in part)
+            assert end - start == sum(p.numel() for p in part), "a part must be one piece"
+            piece = nn.Parameter(weights[start:end])
+            piece.grad = self.gradient[start:end]
+            self.pieces.append(piece)
+
+    def collect(self) -> None:
+        """Let gradients be added up in the vector, also if others have removed them from it."""
+        for parameter, view in self._views:
+            if parameter.grad is not view:
+                parameter.grad = view
 
 
 def _neighbours_together(parts: Sequence[Sequence[nn.Parameter]]) -> list[nn.Parameter]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -30,10 +31,14 @@ class TermMeans:
         self.sums += values
         self.steps += 1
 
-    def means(self) -> dict[str, Tensor]:
-        """Return the means since the last call, by the name they are logged under."""
+    def means(self, reduce: Callable[[Tensor], Any]) -> dict[str, float]:
+        """Return the means since the last call, by the name they are logged under.
+
+        Args:
+            reduce: takes the mean over processes.
+        """
         if self.sums is None:
             return {}
-        means = dict(zip(self.names, (self.sums / self.steps).unbind(), strict=True))
+        means = dict(zip(self.names, reduce(self.sums / self.steps).tolist(), strict=True))
         self.sums, self.steps = None, 0
         return means
