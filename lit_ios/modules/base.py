@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.plugins import Precision
 from torch import Tensor, nn
 
 from lit_ios.batches import PathBatch, TrainBatch
@@ -195,12 +196,28 @@ class StoppingModule(pl.LightningModule):
 
     def training_step(self, batch: list[TrainBatch], batch_idx: int) -> None:
         """Update every part once for each batch of a chunk; the only training step there is."""
-        optimizers = self._as_list(self.optimizers())
+        wrapped = self._as_list(self.optimizers())
         self._flat.collect()
-        for one in batch:
-            self._learn(one, optimizers)
+        if self._needs_wrapping():
+            for one in batch:
+                self._learn(one, wrapped, self.manual_backward)
+            return
+        # Lightning's hooks around each backward pass and optimizer step take as long as a quarter
+        # of the step: one call in a chunk goes through them, so that it counts the call
+        plain = [optimizer.optimizer for optimizer in wrapped]
+        for one in batch[:-1]:
+            self._learn(one, plain, Tensor.backward)
+        self._learn(batch[-1], wrapped, self.manual_backward)
 
-    def _learn(self, batch: TrainBatch, optimizers: list[Any]) -> None:
+    def _needs_wrapping(self) -> bool:
+        """Say whether each backward pass must go through the strategy: DDP, or mixed precision."""
+        trainer = self.trainer
+        return trainer.world_size > 1 or type(trainer.precision_plugin) is not Precision
+
+    def _learn(
+        self, batch: TrainBatch, optimizers: list[Any], backward: Callable[[Tensor], Any]
+    ) -> None:
+        """Update every part once."""
         records = []
         if self.updates == "joint":
             view = self.view(batch)
@@ -208,20 +225,22 @@ class StoppingModule(pl.LightningModule):
             total = records[0][0]
             for record in records[1:]:
                 total = total + record[0]
-            self._update(total.sum(), optimizers)
+            self._update(total, optimizers, backward)
         else:
             for part, optimizer in zip(self.parts, optimizers, strict=True):
                 record = self._loss(part, self.view(batch))
-                self._update(record[0].sum(), [optimizer])
+                self._update(record[0], [optimizer], backward)
                 records.append(record)
         self._terms.add(dict(zip(self.parts, records, strict=True)))
 
     def _loss(self, part: Part, view: View) -> Any:
         return getattr(self, f"{part}_loss")(view)
 
-    def _update(self, loss: Tensor, optimizers: list[Any]) -> None:
+    def _update(
+        self, loss: Tensor, optimizers: list[Any], backward: Callable[[Tensor], Any]
+    ) -> None:
         self._flat.gradient.zero_()
-        self.manual_backward(loss)
+        backward(loss if loss.ndim == 0 else loss.sum())
         for optimizer in optimizers:
             if self.gradient_clip is not None:
                 self.clip_gradients(optimizer, self.gradient_clip, "norm")

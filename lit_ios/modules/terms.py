@@ -20,7 +20,8 @@ class TermMeans:
     def add(self, records: dict[Any, Any]) -> None:
         """Count the terms of one step."""
         with torch.no_grad():
-            values = torch.stack([term.mean() for terms in records.values() for term in terms])
+            terms = [term for record in records.values() for term in record]
+            values = torch.stack([term if term.ndim == 0 else term.mean() for term in terms])
         if self.sums is None:
             self.names = [
                 f"train/{part}/{term}"

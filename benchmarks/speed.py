@@ -1,0 +1,322 @@
+"""How fast training and prediction are, as ratios: `python -m benchmarks.speed --help`.
+
+Everything that is compared is run in turn in one process, medians are taken, and the figures are
+written to benchmarks/results/speed.json beside their goals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+import yaml
+from pytorch_lightning.callbacks import Callback
+from torch import Tensor
+from tqdm import tqdm
+
+import train
+from benchmarks.paper import VARIANTS
+from benchmarks.raw import RawLoop
+from datamodules import PathLoader, TrajectoryDataModule
+from datamodules.base import Splits
+from lit_ios import modules
+from lit_ios.trajectories import TrajectorySet
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks/results/speed.json"
+GOALS = {
+    "lightning_over_raw": ("at most", 1.25),
+    "do_over_iqs": ("at most", 2.5),
+    "path_length_factor": ("at most", 1.3),
+    "rows_factor": ("at most", 1.1),
+    "ensemble_factor": ("at most", 2.0),
+    "batch_rows_per_second": ("at least", 1_000_000),
+    "import_seconds_over_torch": ("at most", 1.2),
+    "cp1_seconds": ("at most", 15.0),
+}
+
+
+Figures = dict[str, Any]
+
+
+class Observer(Callback):
+    """Times the steps of each epoch, and keeps what the hand-written loop needs."""
+
+    def __init__(self) -> None:
+        self.epochs: list[float] = []  # seconds from the start of an epoch to its last batch
+        self.schedule: list[tuple[Tensor, Tensor]] = []
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Copy the fresh weights."""
+        self.raw = RawLoop(pl_module, trainer.datamodule.train_batches())
+        self.fit_start = time.perf_counter()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Start the clock."""
+        self.schedule.append((pl_module.epsilon.clone(), pl_module.confidence.clone()))
+        self.start = time.perf_counter()
+
+    def on_train_batch_end(self, trainer: Any, *args: Any) -> None:
+        """Read the clock after the last batch."""
+        if trainer.is_last_batch:
+            self.epochs.append(time.perf_counter() - self.start)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Copy the trained weights."""
+        self.seconds = time.perf_counter() - self.fit_start
+        self.weights = {n: p.detach().clone() for n, p in pl_module.named_parameters()}
+
+
+def run_train(variant: str, epochs: int, *options: str, data: str = "CP1") -> Observer:
+    """Train by train.py's own path, without figures."""
+    observer = Observer()
+    files = (f"configs/data/{data}.yaml", "benchmarks/quiet.yaml", f"configs/model/{variant}.yaml")
+    original = pl.Trainer.fit
+
+    def fit(trainer: Any, *args: Any, **kwargs: Any) -> None:
+        trainer.callbacks.append(observer)
+        original(trainer, *args, **kwargs)
+
+    with tempfile.TemporaryDirectory() as folder, quiet(), patch.object(pl.Trainer, "fit", fit):
+        words = ["fit", *(f"--config={ROOT / name}" for name in files), f"--runs_dir={folder}"]
+        train.main([*words, f"--trainer.max_epochs={epochs}", *options])
+    return observer
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Print and warn nothing."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def lightning_over_raw(repeats: int, epochs: int) -> Figures:
+    """Time per step through train.py over the hand-written loop, for every variant."""
+    ratios, milliseconds, apart = {}, {}, {}
+    for variant in tqdm(VARIANTS, desc="lightning_over_raw", unit="variant"):
+        pairs = []
+        for seed in range(repeats):
+            seen = run_train(variant, epochs, f"--seed_everything={seed}")
+            seconds = []
+            for epoch, schedule in enumerate(seen.schedule):
+                start = time.perf_counter()
+                steps = seen.raw.epoch(epoch, *schedule)
+                seconds.append(time.perf_counter() - start)
+            pairs.append((median(seen.epochs) / steps, median(seconds) / steps))
+        apart[variant] = seen.raw.difference(seen.weights)
+        ratios[variant] = median(ours / raw for ours, raw in pairs)
+        milliseconds[variant] = [1e3 * median(times) for times in zip(*pairs, strict=True)]
+    return {
+        "lightning_over_raw": ratios,
+        "milliseconds_per_step": milliseconds,  # train.py, hand-written loop
+        "weight_difference": apart,
+    }
+
+
+class RandomPaths(TrajectoryDataModule):
+    """Random numbers cut into paths of one length, nothing held back for tests."""
+
+    name = "random"
+
+    def __init__(self, rows: int, length: int, features: int = 2, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rows, self.length, self.features = rows, length, features
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Name the columns."""
+        return [f"x{i}" for i in range(self.features)]
+
+    def read_splits(self) -> Splits:
+        """Make the same few validation and test paths for every size."""
+        paths = [self._paths(n) for n in (self.rows, 20 * self.length, 20 * self.length)]
+        return Splits(*paths)
+
+    def _paths(self, rows: int) -> TrajectorySet:
+        rng, number = np.random.default_rng(0), rows // self.length
+        return TrajectorySet(
+            states=rng.standard_normal((rows, self.features)),
+            times=np.tile(np.arange(self.length, dtype=float), number),
+            offsets=np.arange(number + 1) * self.length,
+            stopped=np.ones(number, dtype=bool),
+            names=tuple(map(str, range(number))),
+        )
+
+
+def epoch_seconds(
+    variant: str, data: TrajectoryDataModule, epochs: int = 2, **kwargs: Any
+) -> float:
+    """Train a few epochs without a logger; return the median time of their steps."""
+    model = make_model(variant, data, **kwargs)
+    observer = Observer()
+    trainer = pl.Trainer(
+        max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, callbacks=[observer],
+        limit_val_batches=0, num_sanity_val_steps=0,
+    )  # fmt: skip
+    with quiet():
+        trainer.fit(model, data)
+    return median(observer.epochs)
+
+
+def make_model(variant: str, data: TrajectoryDataModule, **kwargs: Any) -> modules.StoppingModule:
+    """Return a fresh model with the default settings of a variant."""
+    settings = yaml.safe_load((ROOT / f"configs/model/{variant}.yaml").read_text())["model"]
+    cls = getattr(modules, settings["class_path"].split(".")[-1])
+    args = (settings.get("init_args") or {}) | kwargs
+    return cls(feature_names=data.feature_names, **args)
+
+
+def ratio(repeats: int, above: Callable[[], float], below: Callable[[], float]) -> float:
+    """Return the median ratio of two measurements made in turn."""
+    return median(above() / below() for _ in range(repeats))
+
+
+def do_over_iqs(repeats: int) -> Figures:
+    """DO-IQS-LB over IQS, time per row."""
+    options = {"rows": 20_000, "length": 50}
+
+    def do() -> float:
+        data = RandomPaths(**options, batch_by="paths", oversampling="bootstrap")
+        return epoch_seconds("do_iqs_lb", data)
+
+    return {"do_over_iqs": ratio(repeats, do, lambda: epoch_seconds("iqs", RandomPaths(**options)))}
+
+
+def path_length_factor(repeats: int) -> Figures:
+    """DO-IQS, the same rows cut into paths of 1,000 over paths of 50; batches of 1,000 rows."""
+
+    def measure(length: int) -> float:
+        data = RandomPaths(100_000, length, batch_by="paths", batch_size=1000)
+        return epoch_seconds("do_iqs", data)
+
+    return {"path_length_factor": ratio(repeats, lambda: measure(1000), lambda: measure(50))}
+
+
+def rows_factor(repeats: int) -> Figures:
+    """One epoch of 1,000,000 rows over one of 100,000, divided by 10."""
+
+    def measure(rows: int, epochs: int) -> float:
+        return epoch_seconds("iqs", RandomPaths(rows, 50), epochs)
+
+    large = ratio(repeats, lambda: measure(1_000_000, 1), lambda: measure(100_000, 3))
+    return {"rows_factor": large / 10}
+
+
+def ensemble_factor(repeats: int) -> Figures:
+    """Eight members together over one, and what the same costs with all cores."""
+
+    def measure(members: int, threads: int = 1) -> float:
+        torch.set_num_threads(threads)
+        data = RandomPaths(20_000, 50, batch_by="paths", oversampling="bootstrap")
+        seconds = epoch_seconds("do_iqs_lb", data, members=members)
+        torch.set_num_threads(1)
+        return seconds
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "ensemble_factor": ratio(repeats, lambda: measure(8), lambda: measure(1)),
+        "ensemble_factor_all_cores": ratio(
+            repeats, lambda: measure(8, cores or 1), lambda: measure(1)
+        ),
+    }
+
+
+def batch_rows_per_second(repeats: int) -> Figures:
+    """Rows judged in a second from raw states, D = 3, one core, for every class of model."""
+    data = RandomPaths(200_000, 50, batch_by="paths")
+    batches = list(PathLoader(data.splits.train))
+    rates = {}
+    for variant in ("classifier", "iqs", "model_based_iqs", "do_iqs"):
+        model = make_model(variant, data).eval()
+        seconds = []
+        with torch.inference_mode():
+            for _ in range(max(3, repeats)):
+                start = time.perf_counter()
+                for batch in batches:
+                    model(batch)
+                seconds.append(time.perf_counter() - start)
+        rates[variant] = round(200_000 / median(seconds))
+    return {"batch_rows_per_second": rates}
+
+
+def import_seconds_over_torch(repeats: int) -> Figures:
+    """`import lit_ios` over `import torch`, each in a fresh interpreter."""
+
+    def measure(name: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", f"import {name}"], check=True, cwd=ROOT)
+        return time.perf_counter() - start
+
+    measure("torch")
+    return {
+        "import_seconds_over_torch": ratio(
+            repeats, lambda: measure("lit_ios"), lambda: measure("torch")
+        )
+    }
+
+
+def cp1_seconds(repeats: int) -> Figures:
+    """Seconds of a whole 200-epoch DO-IQS-LB run on CP1, set-up excluded: the quickest."""
+    return {"cp1_seconds": min(run_train("do_iqs_lb", 200).seconds for _ in range(repeats))}
+
+
+def reached(name: str, value: Any) -> bool:
+    """Say whether a figure, or the worst of several, meets its goal."""
+    kind, goal = GOALS[name]
+    values = list(value.values()) if isinstance(value, dict) else [value]
+    return max(values) <= goal if kind == "at most" else min(values) >= goal
+
+
+MEASURES: dict[str, Callable[[int], Figures]] = {
+    "lightning_over_raw": lambda repeats: lightning_over_raw(repeats, epochs=20),
+    "do_over_iqs": do_over_iqs,
+    "path_length_factor": path_length_factor,
+    "rows_factor": lambda repeats: rows_factor(min(repeats, 3)),
+    "ensemble_factor": ensemble_factor,
+    "batch_rows_per_second": batch_rows_per_second,
+    "import_seconds_over_torch": import_seconds_over_torch,
+    "cp1_seconds": lambda repeats: cp1_seconds(min(repeats, 3)),
+}
+
+
+def main() -> None:
+    """Measure what is asked for, print it beside the goals, keep it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
+    parser.add_argument(
+        "--only", nargs="+", choices=MEASURES, default=list(MEASURES), metavar="NAME",
+        help=f"of {', '.join(MEASURES)} (default: all)",
+    )  # fmt: skip
+    parser.add_argument("--repeats", type=int, default=5, help="repeats (default: 5)")
+    parser.add_argument("--file", type=Path, default=RESULTS, help=f"default: {RESULTS}")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    results = json.loads(args.file.read_text()) if args.file.exists() else {}
+    for name in args.only:
+        results |= MEASURES[name](args.repeats)
+        kind, goal = GOALS[name]
+        verdict = "reached" if reached(name, results[name]) else "NOT reached"
+        print(f"{name}: {json.dumps(results[name], indent=2)}; goal {kind} {goal}: {verdict}")
+        args.file.parent.mkdir(parents=True, exist_ok=True)
+        args.file.write_text(json.dumps({"goals": GOALS} | results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
