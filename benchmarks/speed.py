@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import io
 import json
-import os
+import logging
 import subprocess
 import sys
 import tempfile
@@ -36,6 +36,7 @@ from benchmarks.raw import RawLoop
 from datamodules import PathLoader, TrajectoryDataModule
 from datamodules.base import Splits
 from lit_ios import modules
+from lit_ios.cli import default_threads
 from lit_ios.trajectories import TrajectorySet
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -164,6 +165,7 @@ def epoch_seconds(
     variant: str, data: TrajectoryDataModule, epochs: int = 2, **kwargs: Any
 ) -> float:
     """Train a few epochs without a logger; return the median time of their steps."""
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     model = make_model(variant, data, **kwargs)
     observer = Observer()
     trainer = pl.Trainer(
@@ -221,7 +223,7 @@ def rows_factor(repeats: int) -> Figures:
 
 
 def ensemble_factor(repeats: int) -> Figures:
-    """Eight members together over one, and what the same costs with all cores."""
+    """Eight members together over one, with the threads train.py takes by itself, and with one."""
 
     def measure(members: int, threads: int = 1) -> float:
         torch.set_num_threads(threads)
@@ -230,12 +232,10 @@ def ensemble_factor(repeats: int) -> Figures:
         torch.set_num_threads(1)
         return seconds
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = default_threads(128 * 64 * 8)
     return {
-        "ensemble_factor": ratio(repeats, lambda: measure(8), lambda: measure(1)),
-        "ensemble_factor_all_cores": ratio(
-            repeats, lambda: measure(8, cores or 1), lambda: measure(1)
-        ),
+        "ensemble_factor": ratio(repeats, lambda: measure(8, threads), lambda: measure(1)),
+        "ensemble_factor_one_core": ratio(repeats, lambda: measure(8), lambda: measure(1)),
     }
 
 

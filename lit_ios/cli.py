@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import re
 import warnings
@@ -76,9 +77,9 @@ class StoppingCLI(LightningCLI):
         parser.add_argument("--runs_dir", default="runs", help="Folder of the run folders.")
         parser.add_argument(
             "--threads",
-            type=int,
-            default=1,
-            help="CPU threads of PyTorch; one is fastest for small networks.",
+            type=int | None,
+            help="CPU threads of PyTorch (default: one for small networks, which is fastest, and "
+            "all cores for large ones or many members).",
         )
         parser.add_argument(
             "--output",
@@ -108,7 +109,10 @@ class StoppingCLI(LightningCLI):
         """Set the number of threads; leave the printing of results to RunSummary."""
         if self.subcommand in ("validate", "test"):
             self.config[self.subcommand]["verbose"] = False
-        torch.set_num_threads(self._get(self.config, "threads"))
+        model, data = (self._get(self.config, role).init_args for role in ("model", "data"))
+        threads = self._get(self.config, "threads")
+        work = data.batch_size * max(model.hidden, default=1) * model.members
+        torch.set_num_threads(default_threads(work) if threads is None else threads)
 
     def instantiate_classes(self) -> None:
         """Make the objects; what one of them refuses is said without jsonargparse's wrapping."""
@@ -176,6 +180,11 @@ class StoppingCLI(LightningCLI):
             self.trainer.test(self.model, self.datamodule, ckpt_path=best, verbose=False)
         else:
             print("No checkpoint was validated and kept: nothing to test.")
+
+
+def default_threads(work: int) -> int:
+    """Choose the number of threads by the numbers in a layer: rows × width × members."""
+    return 1 if work < 50_000 else os.cpu_count() or 1
 
 
 def run_config(checkpoint: Path | None) -> list[Path]:

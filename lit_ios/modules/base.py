@@ -153,8 +153,17 @@ class StoppingModule(pl.LightningModule):
         yield from self.network.trunk.parameters()
         yield from self.network.q_head.parameters()
 
-    def evaluate(self, state: Tensor, step: Tensor, first_row: Tensor) -> PathOutput:
-        """Judge all rows of whole paths, given in standardised states."""
+    def evaluate(
+        self, state: Tensor, step: Tensor, first_row: Tensor, gains: bool = False
+    ) -> PathOutput:
+        """Judge all rows of whole paths, given in standardised states.
+
+        Args:
+            state: (M, D).
+            step: (M,) t of each row.
+            first_row: (M,) where the row's path begins.
+            gains: also say g(s), where that takes more than the margin does.
+        """
         q = self.network(state)
         return PathOutput(q, margin(q))
 
@@ -274,9 +283,10 @@ class StoppingModule(pl.LightningModule):
         """Bring raw states to the scale of training; (M, D) → float32."""
         return ((state - self.state_mean) / self.state_scale).to(self.epsilon.dtype)
 
-    def forward(self, batch: PathBatch) -> PathOutput:
+    def forward(self, batch: PathBatch, gains: bool = False) -> PathOutput:
         """Judge all rows of whole paths given in raw units, as a deployed policy does."""
-        return self.evaluate(self.standardise(batch.state), batch.step, batch.first_row).vote()
+        state = self.standardise(batch.state)
+        return self.evaluate(state, batch.step, batch.first_row, gains).vote()
 
     def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths."""
@@ -298,7 +308,7 @@ class StoppingModule(pl.LightningModule):
 
     def predict_step(self, batch: PathBatch, batch_idx: int) -> dict[str, Tensor]:
         """Return one column per quantity, one row per row of the batch's paths."""
-        output = self(batch)
+        output = self(batch, gains=True)
         columns = {
             "path": batch.number[batch.path],
             "time": batch.time,

@@ -89,7 +89,9 @@ class DOIQS(ModelBasedIQS):
         )
         return gain_loss(view.gain, target.detach(), batch.action, view.weight)
 
-    def evaluate(self, state: Tensor, step: Tensor, first_row: Tensor) -> PathOutput:
+    def evaluate(
+        self, state: Tensor, step: Tensor, first_row: Tensor, gains: bool = False
+    ) -> PathOutput:
         """Judge all rows of whole paths."""
         gain = self.gain_network(state)
         y = cumulative_gain(gain, step, first_row, self.gamma)

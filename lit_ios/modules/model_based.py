@@ -99,10 +99,16 @@ class ModelBasedIQS(IQS):
         weights = {name: p.detach() for name, p in self.network.named_parameters()}
         return soft_value(functional_call(self.network, weights, (state,)), self.epsilon)
 
-    def evaluate(self, state: Tensor, step: Tensor, first_row: Tensor) -> PathOutput:
+    def evaluate(
+        self, state: Tensor, step: Tensor, first_row: Tensor, gains: bool = False
+    ) -> PathOutput:
         """Judge rows; g(s) = Q(s,1) − γ V(ŝ') (E10)."""
+        if not gains:
+            return super().evaluate(state, step, first_row)
         features = self.network.trunk(state)
         q = self.network.q_head(features)
         predicted, _ = self.network.successor(state, features)
-        gains = recovered_gains(q, soft_value(self.network(predicted), self.epsilon), self.gamma)
-        return PathOutput(q, margin(q), gain=gains.go)
+        recovered = recovered_gains(
+            q, soft_value(self.network(predicted), self.epsilon), self.gamma
+        )
+        return PathOutput(q, margin(q), gain=recovered.go)

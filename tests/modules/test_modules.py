@@ -90,7 +90,7 @@ def test_do_iqs_judges_single_rows_as_it_judges_whole_paths(path_batch):
 
 def test_model_based_gain_is_the_recovered_continuation_gain(path_batch):
     module = make(ModelBasedIQS).eval()
-    output = module(path_batch)
+    output = module(path_batch, gains=True)
     state = module.standardise(path_batch.state)
     successor = state + module.network.dynamics_head(module.network.trunk(state))
     next_value = soft_value(module.network(successor), 0.1)
