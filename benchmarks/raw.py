@@ -54,7 +54,7 @@ class RawLoop:
             weight = torch.from_numpy(plan.copies[start:end])
             if len(self.loader.synthetic_rows):
                 weight = torch.where(rows < rows_of_paths, weight, self.confidence)
-            following = state[torch.where(stop, len(state) - 1, rows + 1)]
+            following = state[(rows + 1).clamp_max(len(state) - 1)].masked_fill_(stop[:, None], 0.0)
             first = None if plan.first is None else torch.from_numpy(plan.first[start:end] - start)
             step = steps[rows].long()
             self.step(state[rows], following, ~stop, step, weight, first)

@@ -90,7 +90,7 @@ class TrainLoader:
         self.sampler = self  # Lightning announces the epoch to `loader.sampler`
 
     def _fill_columns(self, paths: TrajectorySet, synthetic: FloatArray | None) -> None:
-        """Lay out path rows, then synthetic rows, then one zero row, the cemetery."""
+        """Lay out path rows, then synthetic rows."""
         rows, dim = paths.states.shape
         extra = np.empty((0, dim), np.float32) if synthetic is None else synthetic
         self.offsets, self.synthetic_rows = paths.offsets, np.arange(rows, rows + len(extra))
@@ -99,16 +99,15 @@ class TrainLoader:
         self.actions[paths.last_rows[~paths.stopped]] = NO_TRANSITION
         if (self.actions[:rows] == NO_TRANSITION).all():
             raise ValueError("no transition to train on: every path is censored after one row")
-        parts = (paths.states, extra, np.zeros((1, dim)))
-        states = np.concatenate(parts, dtype=np.float32, casting="same_kind")
-        self._state = torch.from_numpy(states).to(self.device)
+        states = np.concatenate([paths.states, extra]) if len(extra) else paths.states
+        self._state = self._column(states, torch.float32)  # not copied where it is already
         none = np.zeros(len(extra), np.int32)
         self._step = self._column(np.concatenate([paths.steps, none]), torch.int32)
         self._path = self._column(np.concatenate([paths.path_of_row, none - 1]), torch.int32)
         self._stop = self._column(self.actions == STOP, torch.bool)
 
     def _column(self, values: Any, dtype: torch.dtype) -> Tensor:
-        return torch.as_tensor(values, dtype=dtype, device=self.device)
+        return torch.as_tensor(values, dtype=dtype).to(self.device)
 
     def set_epoch(self, epoch: int) -> None:
         """Called by Lightning before each epoch."""
@@ -184,10 +183,11 @@ class TrainLoader:
         sizes = [part.stop - part.start for part in parts]
         rows = self._column(np.concatenate([plan.rows[part] for part in parts]), torch.int64)
         stop = self._stop[rows]
+        following = self._state[(rows + 1).clamp_max(len(self._state) - 1)]
         columns = [
             self._state[rows],
             (~stop).float(),
-            self._state[torch.where(stop, len(self._state) - 1, rows + 1)],
+            following.masked_fill_(stop[:, None], 0.0),  # the cemetery
             self._step[rows].long(),
             (rows >= int(self.offsets[-1])).float(),
             self._column(np.concatenate([plan.copies[part] for part in parts]), torch.float32),

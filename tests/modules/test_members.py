@@ -1,0 +1,109 @@
+"""Several members trained at once, against the same networks trained one by one."""
+
+import numpy as np
+import pytest
+import torch
+
+from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS
+from lit_ios.modules.base import PathOutput, bootstrap_copies
+
+ALL = [Classifier, IQS, ModelBasedIQS, DOIQS]
+MEMBERS = 3
+
+
+def make(cls, **kwargs):
+    return cls(feature_names=["a", "b"], include_time=False, hidden=[8, 6], **kwargs)
+
+
+def train(module, batch, steps=4):
+    optimizers = [entry["optimizer"] for entry in module.configure_optimizers()]
+    module.optimizers = lambda: optimizers
+    module.manual_backward = lambda loss: loss.backward()
+    module._needs_wrapping = lambda: True
+    module.training_step([batch] * steps, 0)
+
+
+def member(module, cls, number, **kwargs):
+    """Return a single network with the weights of one member."""
+    alone = make(cls, **kwargs)
+    stacked = dict(module.named_parameters())
+    with torch.no_grad():
+        for name, parameter in alone.named_parameters():
+            weight = stacked[name][number]  # (in, out), or (1, out) for biases and scales
+            parameter.copy_(weight.T if parameter.ndim == 2 else weight[0])
+    return alone
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("updates", ["joint", "alternating"])
+@pytest.mark.parametrize("normalisation", ["none", "layer"])
+def test_members_train_as_they_would_alone(cls, updates, normalisation, train_batch, path_batch):
+    torch.manual_seed(0)
+    kwargs = {"updates": updates, "normalisation": normalisation}
+    together = make(cls, members=MEMBERS, **kwargs)
+    alone = [member(together, cls, k, **kwargs) for k in range(MEMBERS)]
+    together.drawn = bootstrap_copies(MEMBERS, 9, np.random.default_rng(0))
+    train(together, train_batch)
+    state = path_batch.state.float()
+    output = together.evaluate(state, path_batch.step, path_batch.first_row, gains=True)
+    for k, single in enumerate(alone):
+        copies = train_batch.copies * together.drawn[k, train_batch.path]
+        train(single, train_batch._replace(copies=copies))
+        expected = single.evaluate(state, path_batch.step, path_batch.first_row, gains=True)
+        torch.testing.assert_close(output.q[k], expected.q, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(output.margin[k], expected.margin, rtol=1e-3, atol=1e-4)
+        if expected.gain is not None:
+            torch.testing.assert_close(output.gain[k], expected.gain, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_members_begin_with_weights_of_their_own(cls):
+    for name, parameter in make(cls, members=MEMBERS).named_parameters():
+        assert not torch.equal(parameter[0], parameter[1]), name
+
+
+@pytest.mark.parametrize("members", [2, 3, 4, 7])
+def test_vote_stops_iff_more_than_half_of_the_members_do(members):
+    generator = torch.Generator().manual_seed(members)
+    q = torch.randn(members, 50, 2, generator=generator)
+    margin = q[..., 0] - q[..., 1]
+    vote = PathOutput(q, margin, gain=margin * 2).vote()
+    for threshold in torch.linspace(-3, 3, 25):
+        votes = (margin >= threshold).sum(0)
+        assert torch.equal(vote.margin >= threshold, votes * 2 > members)
+    torch.testing.assert_close(vote.q[:, 0] - vote.q[:, 1], vote.margin)
+    torch.testing.assert_close(vote.gain, vote.margin * 2)
+    torch.testing.assert_close(vote.spread, margin.std(0))
+
+
+def test_one_member_needs_no_vote():
+    output = PathOutput(torch.zeros(4, 2), torch.zeros(4))
+    assert output.vote() is output
+
+
+def test_each_member_draws_as_many_paths_as_there_are():
+    copies = bootstrap_copies(200, 30, np.random.default_rng(0))
+    assert copies.shape == (200, 31)
+    assert (copies[:, :-1].sum(1) == 30).all()
+    assert (copies[:, -1] == 1).all()
+    # a path is left out with probability (1 − 1/30)^30
+    left_out = (copies[:, :-1] == 0).float().mean().item()
+    assert abs(left_out - (1 - 1 / 30) ** 30) < 0.02
+
+
+@pytest.mark.parametrize("model", ["do_iqs_lb", "iqs_smote", "classifier"])
+def test_members_train_test_predict_and_resume(model, run_train, tmp_path):
+    members = "--model.init_args.members=3"
+    whole = run_train("fit", members, "--trainer.max_epochs=2", model=model)
+    whole = {name: value.clone() for name, value in whole.model.state_dict().items()}
+    first = run_train("fit", members, "--trainer.max_epochs=1", model=model)
+    checkpoint = f"{first.trainer.log_dir}/checkpoints/last.ckpt"
+    again = ("fit", "--ckpt_path", checkpoint, "--trainer.max_epochs=2")
+    resumed = run_train(*again, data="", model="", small=False)
+    for name, value in resumed.model.state_dict().items():
+        assert torch.equal(value, whole[name]), name
+    output = tmp_path / "decisions.csv"
+    run_train(
+        "predict", "--ckpt_path", checkpoint, f"--output={output}", data="", model="", small=False
+    )
+    assert "margin_spread" in output.read_text().splitlines()[0]
