@@ -1,7 +1,8 @@
 """Peak memory of large data, over the size of the table: `python -m benchmarks.memory --help`.
 
-A Parquet file of random numbers is written; a fresh process reads, splits and standardises it
-through TableData, and reports its peak resident memory above that of the imports.
+A Parquet file of random numbers is written; fresh processes read, split and standardise it
+through TableData, and train one epoch of IQS on it, alone and as two processes. Each reports its
+peak resident memory above that of the imports.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+Figures = dict[str, Any]
 RESULTS = ROOT / "benchmarks/results/memory.json"
 
 
@@ -48,16 +51,32 @@ def peak() -> float:
     )
 
 
-def measure(file: str) -> dict[str, float]:
-    """Read, split and standardise the file."""
-    from datamodules import TableData
+def measure(file: str, epoch: bool) -> Figures:
+    """Read, split and standardise the file, and if asked for train one epoch of it."""
+    import pytorch_lightning as pl
+    import torch
 
+    from datamodules import TableData
+    from lit_ios.modules import IQS
+
+    torch.set_num_threads(1)
     before, start = peak(), time.perf_counter()
-    data = TableData(file=file, path_column="unit", time_column="cycle")
+    data = TableData(
+        file=file, path_column="unit", time_column="cycle", batch_size=8192, test_share=0.05,
+        validation_share=0.05,
+    )  # fmt: skip
     data.setup("fit")
     rows = len(data.training_paths.states)
+    read = time.perf_counter() - start
+    if epoch:
+        trainer = pl.Trainer(
+            max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+            enable_progress_bar=False, enable_model_summary=False, limit_val_batches=0,
+        )  # fmt: skip
+        trainer.fit(IQS(feature_names=data.feature_names), data)
     return {
         "training_rows": rows,
+        "read_seconds": round(read, 2),
         "seconds": round(time.perf_counter() - start, 2),
         "imports_bytes": before,
         "peak_bytes": peak() - before,
@@ -71,20 +90,22 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=16)
     parser.add_argument("--path-length", type=int, default=500)
     parser.add_argument("--file", type=Path, default=RESULTS, help=f"default: {RESULTS}")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        print(json.dumps(measure(args.measure)))
+        print(json.dumps(measure(args.measure[0], args.measure[1] == "epoch")))
         return
+    result: Figures = {"rows": args.rows, "features": args.features}
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "table.parquet"
         size = write_table(table, args.rows, args.features, args.path_length)
-        words = [sys.executable, "-m", "benchmarks.memory", "--measure", str(table)]
-        child = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True)
-    result = json.loads(child.stdout) | {
-        "rows": args.rows, "features": args.features, "table_bytes": size,
-    }  # fmt: skip
-    result["peak_over_table"] = round(result["peak_bytes"] / size, 2)
+        result["table_bytes"] = size
+        for task in ("read", "epoch"):
+            words = [sys.executable, "-m", "benchmarks.memory", "--measure", str(table), task]
+            child = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True)
+            figures = json.loads(child.stdout.splitlines()[-1])
+            figures["peak_over_table"] = round(figures["peak_bytes"] / size, 2)
+            result[task] = figures
     args.file.parent.mkdir(parents=True, exist_ok=True)
     args.file.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))

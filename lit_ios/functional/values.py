@@ -50,7 +50,7 @@ def discount(gamma: float, step: Tensor, dtype: torch.dtype) -> Tensor:
 
 def alive(values: Tensor, action: Tensor) -> Tensor:
     """Return a·x, with 0 on stop rows whatever x holds there, NaN included."""
-    return torch.where(action > 0, values, 0.0)
+    return values.masked_fill(action <= 0, 0.0)
 
 
 def recovered_reward(q_taken: Tensor, action: Tensor, next_value: Tensor, gamma: float) -> Tensor:
