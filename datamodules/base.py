@@ -50,8 +50,9 @@ class TrajectoryDataModule(pl.LightningDataModule):
         smote_kind: `borderline` interpolates only from stops near continue rows.
         batch_size: rows per training batch, before bootstrap.
         batch_by: `rows` shuffles single rows; `paths` shuffles whole paths, as DO-IQS needs.
-        batches_per_call: batches the trainer hands over at a time; each is an optimizer step of
-            its own. What Lightning counts in batches (max_steps aside) are such calls.
+        batches_per_call: batches the trainer hands over at a time; each is still an optimizer
+            step of its own. What Lightning counts in batches or steps (limit_train_batches,
+            max_steps, log_every_n_steps) are such calls: 1 makes them single batches.
         lags: how many earlier rows are part of the state.
         include_time: make the time since the path began the last coordinate of the state.
         validation_share: share of the training paths held out to choose the best epoch.

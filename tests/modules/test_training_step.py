@@ -223,3 +223,18 @@ def test_y_in_training_equals_y_in_evaluation(train_batch):
     output = module.evaluate(batch.state, batch.step, batch.first_row)
     torch.testing.assert_close(view.y, evaluated.detach())
     torch.testing.assert_close(output.previous_y, view.previous_y, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("updates", ["joint", "alternating"])
+@pytest.mark.parametrize("members", [1, 3])
+def test_step_never_looks_at_the_numbers(cls, updates, members, train_batch):
+    """Tensors without data refuse `.item()` and branches: on a GPU nothing waits for a result."""
+    module = make(cls, updates=updates, members=members, gradient_clip=None).to("meta")
+    if members > 1:
+        module.drawn = torch.ones(members, 10, device="meta")
+    batch = type(train_batch)(*(column.to("meta") for column in train_batch))
+    for part in module.parts:
+        module._loss(part, module.view(batch))[0].sum().backward()
+    for part in module.parts:
+        assert all(p.grad is not None for p in module.part_parameters(part))
