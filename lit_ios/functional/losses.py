@@ -87,6 +87,7 @@ def iq_loss(
     divergence: Divergence = "chi2",
     alpha: float | None = None,
     value_term: ValueTerm = "expert",
+    value: Tensor | None = None,
 ) -> IQLoss:
     """Return the inverse soft-Q objective, minimised.
 
@@ -106,11 +107,12 @@ def iq_loss(
         value_term: E3′: `expert` as above; `initial` (1−γ) E[V(s_0)] over the batch's first rows;
             `literal` the paper's (1−γ) in front of synthetic rows; `discounted` rows weighted γ^t,
             which telescopes to V(s_0) along a path (synthetic rows stand at t = 0).
+        value: (B,) V(s), where it is known already.
     """
     discounted = gamma * alive(next_value, action)
     reward = action_value(q, action) - discounted  # E2
     reward_term = -weighted_mean(phi(reward, divergence, alpha), weight)
-    value = soft_value(q, epsilon)
+    value = soft_value(q, epsilon) if value is None else value
     difference = value - discounted
     if value_term == "expert":
         term = weighted_mean(difference, weight)

@@ -212,11 +212,13 @@ class StoppingModule(pl.LightningModule):
                 self._learn(one, wrapped, self.manual_backward)
             return
         # Lightning's hooks around each backward pass and optimizer step take as long as a quarter
-        # of the step: one call in a chunk goes through them, so that it counts the call
+        # of the step: one batch of a chunk goes through them, so that the call is counted
+        self._learn(batch[0], wrapped, self.manual_backward)
         plain = [optimizer.optimizer for optimizer in wrapped]
-        for one in batch[:-1]:
+        if self.updates == "joint" and self.gradient_clip is None:
+            plain = [self._flat.together(plain)]
+        for one in batch[1:]:
             self._learn(one, plain, Tensor.backward)
-        self._learn(batch[-1], wrapped, self.manual_backward)
 
     def _needs_wrapping(self) -> bool:
         """Say whether each backward pass must go through the strategy: DDP, or mixed precision."""
@@ -267,10 +269,21 @@ class StoppingModule(pl.LightningModule):
         for part, schedule in zip(self.parts, self._as_list(self.lr_schedulers()), strict=True):
             values[f"schedule/learning_rate_{part}"] = schedule.get_last_lr()[0]
             schedule.step()
-        # self.log would take as long as several steps for these
-        self.trainer.callback_metrics.update({k: torch.tensor(v) for k, v in values.items()})
+        self._log_metrics({name: torch.tensor(value) for name, value in values.items()})
+
+    def _log_metrics(self, values: dict[str, Tensor]) -> None:
+        """Log values that are the same on all processes, once an epoch."""
+        if self.trainer.state.fn != "fit" or self.trainer.sanity_checking:
+            self.log_dict(values)
+            return
+        # while training, self.log would take as long as a step for every few of them
+        self.trainer.callback_metrics.update(values)
         for logger in self.loggers:
-            logger.log_metrics(values | {"epoch": self.current_epoch}, step=self.global_step)
+            logger.log_metrics(
+                {name: float(value) for name, value in values.items()}
+                | {"epoch": self.current_epoch},
+                step=self.global_step,
+            )
 
     @staticmethod
     def _as_list(value: Any) -> list[Any]:
@@ -298,7 +311,7 @@ class StoppingModule(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Log M1–M4."""
-        self.log_dict(self.val_metrics.compute())
+        self._log_metrics(self.val_metrics.compute())
         self.val_metrics.reset()
 
     def on_test_epoch_end(self) -> None:

@@ -49,4 +49,5 @@ class IQS(StoppingModule):
             divergence=self.divergence,
             alpha=self.alpha,
             value_term=self.value_term,
+            value=view.value,
         )

@@ -50,15 +50,24 @@ class View:
         return self._q_now_and_next[..., : len(self.state), :]
 
     @cached_property
+    def value(self) -> Tensor:
+        """V(s); (B,)."""
+        return self._values[..., : len(self.batch.state)]
+
+    @cached_property
     def next_value(self) -> Tensor:
         """V(s'); (B,)."""
-        following = self._q_now_and_next[..., len(self.state) :, :]
-        return soft_value(following, self.module.epsilon)
+        return self._values[..., len(self.batch.state) :]
 
     @cached_property
     def _q_now_and_next(self) -> Tensor:
         """One pass for both; (2B, 2)."""
         return self.module.network(torch.cat([self.state, self.next_state]))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _values(self) -> Tensor:
+        """V of both; (2B,)."""
+        return soft_value(self._q_now_and_next, self.module.epsilon)
 
 
 class PredictedView(View):
@@ -80,9 +89,10 @@ class PredictedView(View):
         return self.module.network.successor(self.state, self.features)
 
     @cached_property
-    def next_value(self) -> Tensor:
-        """V(ŝ') with ŝ' held constant; (B,)."""
-        return soft_value(self.module.network(self.successor[0].detach()), self.module.epsilon)
+    def _q_now_and_next(self) -> Tensor:
+        """Q at s, and at ŝ' held constant; (2B, 2)."""
+        following = self.module.network(self.successor[0].detach())
+        return torch.cat([self.q, following], dim=-2)
 
 
 class AugmentedView(PredictedView):
