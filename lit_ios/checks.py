@@ -21,9 +21,15 @@ def check_choice(name: str, value: object, choices: Any) -> None:
 
 
 def check_number(
-    name: str, value: float, *, above: float = -math.inf, at_most: float = math.inf
+    name: str,
+    value: float,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
 ) -> None:
-    """Refuse a number that is not finite or lies outside (above, at_most]."""
-    if not (math.isfinite(value) and above < value <= at_most):
-        upper = "" if at_most == math.inf else f" and at most {at_most:g}"
-        raise UserError(f"{name} must be a number above {above:g}{upper}, got {value}")
+    """Refuse a number that is not finite or lies outside its bounds."""
+    if not (math.isfinite(value) and above < value <= at_most and value >= at_least):
+        bounds = {"above": above, "of at least": at_least, "of at most": at_most}
+        given = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
+        raise UserError(f"{name} must be a number {' and '.join(given)}, got {value}")

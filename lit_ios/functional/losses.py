@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from lit_ios.functional.divergences import Divergence, phi
 from lit_ios.functional.values import (
@@ -50,6 +51,14 @@ class GainLoss(NamedTuple):
     """E7."""
 
     total: Tensor
+
+
+class PolicyLoss(NamedTuple):
+    """E11: total = −½(stays + stops)."""
+
+    total: Tensor
+    stays: Tensor  # soft share of continue rows not stopped before or at them
+    stops: Tensor  # soft share of stopped paths that are stopped in time
 
 
 def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
@@ -184,3 +193,32 @@ def gain_loss(gain: Tensor, target: Tensor, action: Tensor, weight: Tensor) -> G
     """
     difference = alive(gain - target, action)
     return GainLoss(weighted_mean(difference.square(), weight * action))
+
+
+def policy_loss(
+    margin: Tensor,
+    action: Tensor,
+    first_row: Tensor,
+    weight: Tensor,
+    *,
+    epsilon: Tensor | float,
+) -> PolicyLoss:
+    """Return minus the soft balanced accuracy of the stopping rule along whole paths.
+
+    E11: with p_t = σ(m_t/ε) and S_t = Π_{k≤t} (1 − p_k), −½(mean of S_t over continue rows + mean
+    of 1 − S_τ over stopped paths). As ε → 0 it is minus M1.
+
+    Args:
+        margin: (…, B) m(s) of whole paths, one below the other.
+        action: (B,) 0 stop, 1 continue.
+        first_row: (B,) where the row's path begins.
+        weight: (…, B) how much each row counts; 0 for those that count as neither.
+        epsilon: temperature.
+    """
+    # double, since the sums of the paths before are subtracted
+    steps = -softplus((margin / epsilon).double())
+    running = steps.cumsum(-1)
+    survival = (running - (running - steps)[..., first_row]).exp().to(margin.dtype)
+    stays = weighted_mean(survival, weight * action)
+    stops = weighted_mean(1 - survival, weight * (1 - action))
+    return PolicyLoss(-0.5 * (stays + stops), stays, stops)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lit_ios.batches import PathBatch, TrainBatch
 from lit_ios.checks import UserError, check_choice, check_number
-from lit_ios.functional import margin, stop_probability, stops
+from lit_ios.functional import PolicyLoss, margin, policy_loss, stop_probability, stops
 from lit_ios.metrics import path_metrics
 from lit_ios.modules.flat import FlatParts
 from lit_ios.modules.terms import TermMeans
@@ -65,6 +65,8 @@ class StoppingModule(pl.LightningModule):
         epsilon: temperature ε of the soft policy at the first epoch.
         learning_rate: Adam's learning rate, the same for every part.
         learning_rate_decay: factor on the learning rates after each epoch.
+        policy_weight: weight κ of the policy objective E11, which trains what balanced accuracy
+            measures along whole paths; above 0 it needs `data.init_args.batch_by: paths`.
         members: number of networks trained together, each from its own weights and on its own
             bootstrap sample of the training paths; the majority decides.
         gradient_clip: largest norm of each part's gradient; null for no limit.
@@ -85,6 +87,7 @@ class StoppingModule(pl.LightningModule):
         members: int = 1,
         gamma: float = 0.99,
         epsilon: float = 0.1,
+        policy_weight: float = 0.0,
         learning_rate: float = 0.01,
         learning_rate_decay: float = 0.99,
         gradient_clip: float | None = None,
@@ -94,6 +97,7 @@ class StoppingModule(pl.LightningModule):
         check_number("members", members, above=0)
         check_number("gamma", gamma, above=0, at_most=1)
         check_number("epsilon", epsilon, above=0)
+        check_number("policy_weight", policy_weight, at_least=0)
         check_number("learning_rate", learning_rate, above=0)
         check_number("learning_rate_decay", learning_rate_decay, above=0, at_most=1)
         check_number("gradient_clip", 1.0 if gradient_clip is None else gradient_clip, above=0)
@@ -101,6 +105,7 @@ class StoppingModule(pl.LightningModule):
         self.save_hyperparameters()
         self.automatic_optimization = False
         self.members, self.gamma, self.updates = members, gamma, updates
+        self.policy_weight = policy_weight
         self.learning_rate, self.learning_rate_decay = learning_rate, learning_rate_decay
         self.gradient_clip = gradient_clip
         self.state_names = state_names(tuple(feature_names), lags, include_time)
@@ -229,20 +234,34 @@ class StoppingModule(pl.LightningModule):
         self, batch: TrainBatch, optimizers: list[Any], backward: Callable[[Tensor], Any]
     ) -> None:
         """Update every part once."""
-        records = []
+        records: dict[str, Any] = {}
         if self.updates == "joint":
             view = self.view(batch)
-            records = [self._loss(part, view) for part in self.parts]
-            total = records[0][0]
-            for record in records[1:]:
-                total = total + record[0]
-            self._update(total, optimizers, backward)
+            losses = [self._part_loss(part, view, records) for part in self.parts]
+            self._update(sum(losses[1:], losses[0]), optimizers, backward)
         else:
             for part, optimizer in zip(self.parts, optimizers, strict=True):
-                record = self._loss(part, self.view(batch))
-                self._update(record[0], [optimizer], backward)
-                records.append(record)
-        self._terms.add(dict(zip(self.parts, records, strict=True)))
+                loss = self._part_loss(part, self.view(batch), records)
+                self._update(loss, [optimizer], backward)
+        self._terms.add(records)
+
+    def _part_loss(self, part: Part, view: View, records: dict[str, Any]) -> Tensor:
+        """Return the loss of a part, and keep the record of its terms."""
+        records[part] = self._loss(part, view)
+        loss: Tensor = records[part][0]
+        if part == "q" and self.policy_weight > 0:
+            records["policy"] = self._policy_loss(view)
+            loss = loss + self.policy_weight * records["policy"].total
+        return loss
+
+    def _policy_loss(self, view: View) -> PolicyLoss:
+        batch = view.batch
+        if batch.first_row is None:
+            raise UserError("policy_weight needs whole paths: set data.init_args.batch_by to paths")
+        weight = view.weight * (1 - batch.synthetic)
+        return policy_loss(
+            margin(view.q), batch.action, batch.first_row, weight, epsilon=self.epsilon
+        )
 
     def _loss(self, part: Part, view: View) -> Any:
         return getattr(self, f"{part}_loss")(view)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lit_ios.batches import TrainBatch
 from lit_ios.functional import ClassifierLoss, cross_entropy_loss
 from lit_ios.modules.base import StoppingModule
-from lit_ios.modules.views import View
+from lit_ios.modules.views import StateView, View
 
 
 class Classifier(StoppingModule):
@@ -22,7 +23,10 @@ class Classifier(StoppingModule):
     def __init__(self, *, epsilon: float = 1.0, **kwargs: Any) -> None:
         super().__init__(epsilon=epsilon, **kwargs)
 
+    def view(self, batch: TrainBatch) -> View:
+        """Look at a batch without its successors."""
+        return StateView(self, batch)
+
     def q_loss(self, view: View) -> ClassifierLoss:
         """Return the cross-entropy of the policy."""
-        q = self.network(view.state)
-        return cross_entropy_loss(q, view.batch.action, view.weight, self.epsilon)
+        return cross_entropy_loss(view.q, view.batch.action, view.weight, self.epsilon)

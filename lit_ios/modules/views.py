@@ -70,6 +70,15 @@ class View:
         return soft_value(self._q_now_and_next, self.module.epsilon)
 
 
+class StateView(View):
+    """States alone, for objectives that look at no successor."""
+
+    @cached_property
+    def q(self) -> Tensor:
+        """Q(s, ·); (B, 2)."""
+        return self.module.network(self.state)  # type: ignore[no-any-return]
+
+
 class PredictedView(View):
     """Transitions of the learnt world: V is taken at the predicted successor (E5)."""
 
