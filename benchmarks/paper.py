@@ -8,16 +8,15 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import multiprocessing
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 from tqdm import tqdm
 
@@ -111,32 +110,59 @@ def run(job: Job) -> Row:
     }
 
 
-def run_all(jobs: list[Job], file: Path, processes: int) -> None:
-    """Do the jobs that have no row in the file yet, adding each row as soon as it is there."""
+def attempt(job: Job) -> tuple[Job, Row | None, str]:
+    """Run a job; return its row, or what went wrong."""
+    try:
+        return job, run(job), ""
+    except BaseException as error:  # also SystemExit, with which train.py refuses its input
+        return job, None, repr(error)
+
+
+def run_all(jobs: list[Job], file: Path, processes: int, backend: str = "loky") -> int:
+    """Do the jobs that have no row in the file yet, adding each row as soon as it is there.
+
+    Returns the number of jobs that failed.
+    """
     done = {tuple(row[name] for name in (*COLUMNS[:4], "options")) for row in read_rows(file)}
     missing = [job for job in jobs if job.key not in done]
     file.parent.mkdir(parents=True, exist_ok=True)
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-        futures = {pool.submit(run, job): job for job in missing}
-        for future in tqdm(as_completed(futures), total=len(futures), unit="run"):
-            if future.exception() is not None:
-                print(f"{futures[future]} failed: {future.exception()!r}", file=sys.stderr)
-                continue
-            new = not file.exists()
-            with file.open("a", newline="") as stream:
-                writer = csv.DictWriter(stream, COLUMNS)
-                if new:
-                    writer.writeheader()
-                writer.writerow(future.result())
+    if processes == 1:
+        finished: Iterable[Any] = map(attempt, missing)
+    else:
+        parallel = joblib.Parallel(processes, backend=backend, return_as="generator_unordered")
+        finished = parallel(joblib.delayed(attempt)(job) for job in missing)
+    failed = 0
+    for job, row, reason in tqdm(finished, total=len(missing), unit="run"):
+        if row is None:
+            failed += 1
+            print(f"{job} failed: {reason}", file=sys.stderr)
+            continue
+        new = not file.exists()
+        with file.open("a", newline="") as stream:
+            writer = csv.DictWriter(stream, COLUMNS)
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+    return failed
+
+
+def connect_to_ray(address: str | None) -> None:
+    """Let joblib send its work to a Ray cluster, or to one on this machine."""
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise SystemExit("--backend ray needs Ray: pip install 'lit-ios[ray]'") from None
+    ray.init(address=address, runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}})
+    register_ray()
 
 
 def read_rows(file: Path) -> list[dict[str, str]]:
-    """Return the finished runs."""
+    """Return the finished runs; a last line that was cut off while writing is none."""
     if not file.exists():
         return []
     with file.open(newline="") as stream:
-        return list(csv.DictReader(stream))
+        return [row for row in csv.DictReader(stream) if row["options"] is not None]
 
 
 def table(
@@ -197,6 +223,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds (default: 5)")
     parser.add_argument("--epochs", type=int, default=200, help="epochs per run (default: 200)")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time (default: 2)")
+    parser.add_argument(
+        "--backend", choices=("loky", "ray"), default="loky",
+        help="joblib's backend: processes of this machine (default), or a Ray cluster",
+    )  # fmt: skip
+    parser.add_argument("--address", help="of the Ray cluster; none starts one on this machine")
     parser.add_argument("--file", type=Path, default=RESULTS, help=f"results (default: {RESULTS})")
     parser.add_argument(
         "--metrics",
@@ -213,12 +244,16 @@ def main() -> None:
         for data in args.data
         for variant in args.variants
     ]
-    run_all(jobs, args.file, args.processes)
+    if args.backend == "ray":
+        connect_to_ray(args.address)
+    failed = run_all(jobs, args.file, args.processes, args.backend)
     keys = {job.key for job in jobs}
     fields = (*COLUMNS[:4], "options")
     rows = [row for row in read_rows(args.file) if tuple(row[name] for name in fields) in keys]
     for metric in args.metrics:
         print(f"\n{metric}\n", *table(rows, metric), sep="\n")
+    if failed:
+        raise SystemExit(f"{failed} runs failed; the same command tries them again")
 
 
 if __name__ == "__main__":
