@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import sys
 import tempfile
 import time
@@ -126,12 +127,8 @@ def run_all(jobs: list[Job], file: Path, processes: int, backend: str = "loky") 
     done = {tuple(row[name] for name in (*COLUMNS[:4], "options")) for row in read_rows(file)}
     missing = [job for job in jobs if job.key not in done]
     file.parent.mkdir(parents=True, exist_ok=True)
-    if processes == 1:
-        finished: Iterable[Any] = map(attempt, missing)
-    else:
-        parallel = joblib.Parallel(processes, backend=backend, return_as="generator_unordered")
-        finished = parallel(joblib.delayed(attempt)(job) for job in missing)
     failed = 0
+    finished = _finished(missing, processes, backend)
     for job, row, reason in tqdm(finished, total=len(missing), unit="run"):
         if row is None:
             failed += 1
@@ -146,6 +143,21 @@ def run_all(jobs: list[Job], file: Path, processes: int, backend: str = "loky") 
     return failed
 
 
+def _finished(jobs: list[Job], processes: int, backend: str) -> Iterable[Any]:
+    """Yield what `attempt` returns for each job, as soon as joblib's backend gives it away."""
+    if processes == 1 and backend == "loky":
+        yield from map(attempt, jobs)
+    elif backend == "loky":
+        parallel = joblib.Parallel(processes, backend=backend, return_as="generator_unordered")
+        yield from parallel(joblib.delayed(attempt)(job) for job in jobs)
+    else:  # Ray's backend returns lists only: some jobs at a time, so that few can be lost
+        for start in range(0, len(jobs), 4 * processes):
+            some = jobs[start : start + 4 * processes]
+            yield from joblib.Parallel(processes, backend=backend)(
+                joblib.delayed(attempt)(job) for job in some
+            )
+
+
 def connect_to_ray(address: str | None) -> None:
     """Let joblib send its work to a Ray cluster, or to one on this machine."""
     try:
@@ -153,7 +165,8 @@ def connect_to_ray(address: str | None) -> None:
         from ray.util.joblib import register_ray
     except ImportError:
         raise SystemExit("--backend ray needs Ray: pip install 'lit-ios[ray]'") from None
-    ray.init(address=address, runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}})
+    places = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    ray.init(address=address, runtime_env={"env_vars": {"PYTHONPATH": places}})
     register_ray()
 
 
