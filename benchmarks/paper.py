@@ -21,7 +21,8 @@ import joblib
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks import published
+from benchmarks import baselines, published
+from lit_ios.configs import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks/results/paper.csv"
@@ -78,13 +79,15 @@ class Job(NamedTuple):
 
 
 def run(job: Job) -> Row:
-    """Train and test once, in a temporary folder."""
+    """Train and test once, in a temporary folder; or fit a baseline."""
     import contextlib
     import io
     import warnings
 
     import train
 
+    if job.variant in baselines.NAMES:
+        return run_baseline(job)
     data, *settings = DATA_SETS[job.dataset]
     files = (f"data/{data}", "../benchmarks/quiet", f"model/{job.variant}")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -106,6 +109,28 @@ def run(job: Job) -> Row:
         "epochs": job.epochs,
         "best_epoch": metrics["best_epoch"],
         "val_balanced_accuracy": metrics["val/balanced_accuracy"],
+        "train_seconds": round(seconds, 2),
+        "options": " ".join(job.options),
+    }
+
+
+def run_baseline(job: Job) -> Row:
+    """Fit and test a baseline on the splits a variant of this seed gets."""
+    import datamodules
+
+    file, *options = DATA_SETS[job.dataset]
+    settings = read_settings(ROOT / f"configs/data/{file}.yaml")["data"]
+    changed = (option.removeprefix("--data.init_args.").split("=") for option in options)
+    init_args = (settings.get("init_args") or {}) | dict(changed)
+    data = getattr(datamodules, settings["class_path"])(**init_args, seed=job.seed)
+    start = time.perf_counter()
+    measured = baselines.measure(job.variant, data)
+    seconds = time.perf_counter() - start
+    return {column: measured.get(column) for column in COLUMNS} | {
+        "dataset": job.dataset,
+        "variant": job.variant,
+        "seed": job.seed,
+        "epochs": job.epochs,
         "train_seconds": round(seconds, 2),
         "options": " ".join(job.options),
     }
@@ -188,7 +213,7 @@ def table(
     for row in rows:
         values[row["dataset"], row["variant"]].append(float(row[column] or "nan"))
     datasets = [name for name in DATA_SETS if any(key[0] == name for key in values)]
-    names = VARIANTS if names is None else names
+    names = VARIANTS | baselines.NAMES if names is None else names
     variants = [name for name in names if any(key[1] == name for key in values)]
     means = {key: float(np.mean(value)) for key, value in values.items()}
     best = {
@@ -232,7 +257,11 @@ def main() -> None:
         metavar="NAME",
         help=f"data sets, of {', '.join(DATA_SETS)} (default: all)",
     )
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS)
+    methods = [*VARIANTS, *baselines.NAMES]
+    parser.add_argument(
+        "--variants", nargs="+", default=methods, choices=methods, metavar="NAME",
+        help=f"variants and baselines, of {', '.join(methods)} (default: all)",
+    )  # fmt: skip
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds (default: 5)")
     parser.add_argument("--epochs", type=int, default=200, help="epochs per run (default: 200)")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time (default: 2)")

@@ -87,6 +87,28 @@ def frontier_area(curve: Frontier) -> Tensor:
     return (time * (upper - rate)).sum().float()
 
 
+def balanced_margin(margin: Tensor, paths: PathBatch) -> Tensor:
+    """Return the threshold b of the highest balanced accuracy (M1), exactly, with one sort.
+
+    A row is stopped at or before iff the running maximum of its path reaches b, so M1 is the
+    balanced accuracy of that maximum. Of all b that do equally well, the one in the middle between
+    two margins is taken; ∞ if no threshold is better than never to stop.
+    """
+    maximum = _running_maximum(margin, paths)
+    stop = torch.zeros_like(maximum, dtype=torch.bool)
+    stop[paths.last_row[paths.stopped]] = True
+    value, order = maximum.double().sort(descending=True)
+    caught = stop[order].cumsum(0) / stop.sum()
+    wrong = (~stop[order]).cumsum(0) / (~stop).sum()
+    score = caught - wrong
+    score[:-1][value[1:] == value[:-1]] = -torch.inf  # equal margins are crossed together
+    best = int(score.argmax())
+    if not score[best] > 0:
+        return value.new_tensor(torch.inf)
+    below = value[best + 1] if best + 1 < len(value) else value[best]
+    return (value[best] + below) / 2
+
+
 def _running_maximum(margin: Tensor, paths: PathBatch) -> Tensor:
     """Cumulative maximum within each path, as one cumulative maximum over all rows.
 

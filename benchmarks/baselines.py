@@ -1,0 +1,125 @@
+"""What a user would pick instead: baselines of other libraries on the same splits.
+
+Each gives a margin for every row; its settings and its threshold are chosen by the balanced
+accuracy (M1) of the validation paths, as the best epoch of a variant is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer
+from sklearn.svm import SVC
+
+from datamodules import PathLoader, TrajectoryDataModule
+from lit_ios.batches import PathBatch
+from lit_ios.functional.frontier import balanced_margin
+from lit_ios.metrics import path_metrics
+from lit_ios.sampling.states import standardise
+from lit_ios.trajectories import STOP, FloatArray, TrajectorySet
+
+NAMES = {
+    "baseline_logistic": "Logistic regression, balanced",
+    "baseline_svm": "RBF-kernel SVM, balanced",
+    "baseline_boosting": "Gradient boosting, balanced",
+    "baseline_trees": "Extra trees, balanced",
+    "baseline_hazard": "Discrete-time hazard, splines",
+    "baseline_cusum": "CUSUM",
+}
+Margins = Callable[[TrajectorySet], FloatArray]
+
+
+def candidates(name: str, train: TrajectorySet, seed: int) -> Iterator[Margins]:
+    """Yield the baseline with each of its settings, fitted to standardised training paths."""
+    if name == "baseline_cusum":
+        for slack in (0.25, 0.5, 1.0, 1.5, 2.0):
+            yield lambda paths, slack=slack: cusum(paths, slack)
+        return
+    rows = np.ones(len(train.states), dtype=bool)
+    rows[train.last_rows[~train.stopped]] = False
+    states, stop = train.states[rows], train.actions[rows] == STOP
+    for model in _models(name, seed):
+        model.fit(states, stop)
+        yield lambda paths, model=model: score(model, paths.states)
+
+
+def _models(name: str, seed: int) -> Iterator[Any]:
+    balanced = {"class_weight": "balanced"}
+    if name == "baseline_logistic":
+        for c in (0.1, 1.0, 10.0):
+            yield LogisticRegression(C=c, max_iter=2000, **balanced)
+    elif name == "baseline_svm":
+        for c in (1.0, 10.0, 100.0):
+            for gamma in ("scale", 1.0):
+                yield SVC(C=c, gamma=gamma, **balanced)
+    elif name == "baseline_boosting":
+        for rate in (0.03, 0.1):
+            yield HistGradientBoostingClassifier(learning_rate=rate, random_state=seed, **balanced)
+    elif name == "baseline_trees":
+        for leaf in (1, 3, 10):
+            yield ExtraTreesClassifier(300, min_samples_leaf=leaf, random_state=seed, **balanced)
+    elif name == "baseline_hazard":
+        for c in (0.1, 1.0, 10.0):
+            splines = SplineTransformer(n_knots=6, extrapolation="linear")
+            yield make_pipeline(splines, LogisticRegression(C=c, max_iter=2000))
+    else:
+        raise ValueError(f"there is no baseline {name!r}, only {', '.join(NAMES)}")
+
+
+def score(model: Any, states: FloatArray) -> FloatArray:
+    """Return a model's margin of each row: its decision function, or the logit it is made of."""
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(states), dtype=np.float64)
+    probability = model.predict_proba(states)[:, 1].clip(1e-6, 1 - 1e-6)
+    return np.asarray(np.log(probability) - np.log1p(-probability))
+
+
+def cusum(paths: TrajectorySet, slack: float) -> FloatArray:
+    """Add up deviations from each path's first row beyond the slack, never below 0; the largest.
+
+    Both directions of every feature, two-sided as Page's chart; time, the last one, is left out.
+    """
+    first = np.repeat(paths.states[paths.offsets[:-1]], paths.lengths, axis=0)
+    change = (paths.states - first)[:, :-1]
+    moves = np.concatenate([change, -change], axis=1) - slack
+    sums = np.zeros_like(moves)
+    for step in range(int(paths.lengths.max())):  # all paths at once
+        rows = np.flatnonzero(paths.steps == step)
+        before = sums[rows - 1] if step else 0.0
+        sums[rows] = np.maximum(before + moves[rows], 0.0)
+    return np.asarray(sums.max(axis=1), dtype=np.float64)
+
+
+def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
+    """Fit a baseline, choose its settings and threshold on validation paths, test it."""
+    train, val, test = (
+        paths.with_states(standardise(paths.states, data.statistics)) for paths in data.splits
+    )
+    batch = _whole(val)
+    best: tuple[float, float, Margins] | None = None
+    for margins in candidates(name, train, data.seed):
+        margin = torch.from_numpy(margins(val))
+        threshold = float(balanced_margin(margin, batch))
+        accuracy = _metrics(margin, batch, threshold)["balanced_accuracy"]
+        if best is None or accuracy > best[0]:
+            best = accuracy, threshold, margins
+    assert best is not None
+    accuracy, threshold, margins = best
+    found = _metrics(torch.from_numpy(margins(test)), _whole(test), threshold)
+    return found | {"val_balanced_accuracy": accuracy}
+
+
+def _whole(paths: TrajectorySet) -> PathBatch:
+    return next(iter(PathLoader(paths, rows_per_batch=len(paths.states) + 1)))
+
+
+def _metrics(margin: torch.Tensor, batch: PathBatch, threshold: float) -> dict[str, float]:
+    metrics = path_metrics("")
+    metrics.update(margin, batch, torch.tensor(threshold, dtype=torch.float64))
+    return {name: float(value) for name, value in metrics.compute().items()}
