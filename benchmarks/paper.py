@@ -12,16 +12,14 @@ import os
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import joblib
-import numpy as np
 from tqdm import tqdm
 
-from benchmarks import baselines, published
+from benchmarks import baselines, tables
 from lit_ios.configs import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -203,47 +201,19 @@ def read_rows(file: Path) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(stream) if row["options"] is not None]
 
 
-def table(
-    rows: Iterable[dict[str, str]],
-    column: str = "balanced_accuracy",
-    names: dict[str, str] | None = None,
-) -> Iterator[str]:
-    """Yield a Markdown table line by line: mean ± 2 sd (the paper's), the best three bold."""
-    values = defaultdict(list)
-    for row in rows:
-        values[row["dataset"], row["variant"]].append(float(row[column] or "nan"))
-    datasets = [name for name in DATA_SETS if any(key[0] == name for key in values)]
-    names = VARIANTS | baselines.NAMES if names is None else names
-    variants = [name for name in names if any(key[1] == name for key in values)]
-    means = {key: float(np.mean(value)) for key, value in values.items()}
-    best = {
-        data: sorted((means.get((data, v), -1.0) for v in variants), reverse=True)[:3]
-        for data in datasets
-    }
-    yield "| | " + " | ".join(datasets) + " |"
-    yield "|---" * (len(datasets) + 1) + "|"
-    for variant in variants:
-        cells = []
-        for data in datasets:
-            if (data, variant) not in values:
-                cells.append("")
-                continue
-            mean = means[data, variant]
-            digits = (1, 1) if column.startswith("time") else (3, 2)
-            spread = 2 * float(np.std(values[data, variant]))
-            cell = f"{mean:.{digits[0]}f} ± {spread:.{digits[1]}f}"
-            is_best = column.endswith("accuracy") and mean in best[data]
-            cell = f"**{cell}**" if is_best else cell
-            cells.append(cell + _published(variant, data, column))
-        yield f"| {names[variant]} | " + " | ".join(cells) + " |"
-
-
-def _published(variant: str, data: str, column: str) -> str:
-    """Return the paper's figure in brackets, where it has one."""
-    row = published.BALANCED_ACCURACY.get(variant)
-    if column != "balanced_accuracy" or row is None or data not in published.DATA_SETS:
-        return ""
-    return f" ({row[published.DATA_SETS.index(data)][0]:.3f})"
+def write_tables(rows: list[Row], metrics: list[str], against: str | None, stem: Path) -> None:
+    """Print the tables and keep them beside the results, in Markdown and in LaTeX."""
+    names = VARIANTS | baselines.NAMES
+    text, tex = [], []
+    for metric in metrics:
+        table = tables.summarise(rows, metric, DATA_SETS, names)
+        text += [f"\n{metric}\n", *tables.markdown(table, metric, names)]
+        tex += [f"% {metric}", *tables.latex(table, metric, names), ""]
+        if against is not None:
+            text += ["", *tables.paired_markdown(rows, names, against, metric, names)]
+    print("\n".join(text))
+    stem.with_suffix(".md").write_text("\n".join(text).lstrip() + "\n")
+    stem.with_suffix(".tex").write_text("\n".join(tex))
 
 
 def main() -> None:
@@ -278,6 +248,10 @@ def main() -> None:
         choices=COLUMNS[4:9],
         help="tables to print (default: balanced_accuracy)",
     )
+    parser.add_argument(
+        "--against", choices=methods, metavar="NAME",
+        help="also print paired differences to this method, with 95 %% confidence intervals",
+    )  # fmt: skip
     parser.add_argument("options", nargs="*", help="after --: further options for train.py")
     args = parser.parse_args()
     jobs = [
@@ -292,8 +266,7 @@ def main() -> None:
     keys = {job.key for job in jobs}
     fields = (*COLUMNS[:4], "options")
     rows = [row for row in read_rows(args.file) if tuple(row[name] for name in fields) in keys]
-    for metric in args.metrics:
-        print(f"\n{metric}\n", *table(rows, metric), sep="\n")
+    write_tables(rows, args.metrics, args.against, args.file.with_suffix(""))
     if failed:
         raise SystemExit(f"{failed} runs failed; the same command tries them again")
 

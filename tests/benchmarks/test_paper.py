@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from benchmarks import paper
-from benchmarks.paper import COLUMNS, Job, read_rows, run_all, table
+from benchmarks.paper import COLUMNS, Job, read_rows, run_all
 
 
 def row(job, accuracy):
@@ -50,18 +50,6 @@ def test_half_written_last_row_is_left_out(tmp_path):
         writer.writerow(row(Job("CP1", "iqs", 0, 1), 0.5))
         stream.write("CP1,iqs,1,1,0.")
     assert [r["seed"] for r in read_rows(file)] == ["0"]
-
-
-def test_table_has_mean_and_two_standard_deviations_and_the_papers_figure():
-    rows = [
-        {"dataset": "CP1", "variant": v, "balanced_accuracy": str(x)}
-        for v, xs in {"iqs": (0.8, 0.9), "do_iqs": (0.7, 0.7)}.items()
-        for x in xs
-    ]
-    lines = list(table(rows))
-    assert lines[0] == "| | CP1 |"
-    assert lines[2] == "| IQS | **0.850 ± 0.10** (0.500) |"
-    assert lines[3] == "| DO-IQS | **0.700 ± 0.00** (0.954) |"
 
 
 @pytest.mark.parametrize("processes", [1, 2])

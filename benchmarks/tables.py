@@ -1,0 +1,159 @@
+"""Tables of finished runs: mean ± 2 sd beside the paper's, and paired differences."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from benchmarks import published
+
+Rows = Iterable[Mapping[str, str]]
+
+
+class Cell(NamedTuple):
+    """Seeds of one method on one data set."""
+
+    mean: float
+    spread: float  # two standard deviations
+    best: bool  # one of the best three of its column
+
+
+class Table(NamedTuple):
+    """Means of one metric: data sets, methods, and what is known of their pairs."""
+
+    datasets: list[str]
+    methods: list[str]
+    cells: dict[tuple[str, str], Cell]
+
+
+def summarise(rows: Rows, column: str, datasets: Iterable[str], methods: Iterable[str]) -> Table:
+    """Take means and spreads over seeds; accuracies get their best three marked."""
+    values = defaultdict(list)
+    for row in rows:
+        values[row["dataset"], row["variant"]].append(float(row[column] or "nan"))
+    chosen = [name for name in datasets if any(key[0] == name for key in values)]
+    kept = [name for name in methods if any(key[1] == name for key in values)]
+    means = {key: float(np.mean(value)) for key, value in values.items()}
+    best = {}
+    for data in chosen:
+        known = sorted((means[data, m] for m in kept if (data, m) in means), reverse=True)
+        best[data] = known[:3] if column.endswith("accuracy") else []
+    cells = {
+        (data, method): Cell(
+            means[data, method],
+            2 * float(np.std(values[data, method])),
+            means[data, method] in best[data],
+        )
+        for data in chosen
+        for method in kept
+        if (data, method) in means
+    }
+    return Table(chosen, kept, cells)
+
+
+def markdown(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield a Markdown table line by line, the paper's means in brackets."""
+    yield "| | " + " | ".join(table.datasets) + " |"
+    yield "|---" * (len(table.datasets) + 1) + "|"
+    for method in table.methods:
+        cells = []
+        for data in table.datasets:
+            cell = table.cells.get((data, method))
+            if cell is None:
+                cells.append("")
+                continue
+            text = "{:.{}f} ± {:.{}f}".format(cell.mean, *_digits(column, cell.spread))
+            text = f"**{text}**" if cell.best else text
+            paper = _published(method, data, column)
+            cells.append(text if paper is None else f"{text} ({paper:.3f})")
+        yield f"| {names[method]} | " + " | ".join(cells) + " |"
+
+
+def latex(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the same as a LaTeX tabular, without the paper's figures."""
+    yield rf"\begin{{tabular}}{{l{'c' * len(table.datasets)}}}"
+    yield r"\toprule"
+    headings = [data.replace("_", r"\_") for data in table.datasets]
+    yield " & ".join(["", *headings]) + r" \\"
+    yield r"\midrule"
+    for method in table.methods:
+        cells = []
+        for data in table.datasets:
+            cell = table.cells.get((data, method))
+            if cell is None:
+                cells.append("--")
+                continue
+            text = r"{:.{}f} \pm {:.{}f}".format(cell.mean, *_digits(column, cell.spread))
+            cells.append(rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$")
+        yield " & ".join([names[method], *cells]) + r" \\"
+    yield r"\bottomrule"
+    yield r"\end{tabular}"
+
+
+def _digits(column: str, spread: float) -> tuple[int, float, int]:
+    """Return decimals of the mean, the spread, and its decimals."""
+    return (1, spread, 1) if column.startswith("time") else (3, spread, 2)
+
+
+def _published(method: str, data: str, column: str) -> float | None:
+    """Return the paper's mean, where it has one."""
+    row = published.BALANCED_ACCURACY.get(method)
+    if column != "balanced_accuracy" or row is None or data not in published.DATA_SETS:
+        return None
+    return row[published.DATA_SETS.index(data)][0]
+
+
+class Difference(NamedTuple):
+    """How much better one method is than another on the same seeds."""
+
+    mean: float
+    low: float  # 95 % confidence interval of the mean
+    high: float
+    seeds: int
+
+
+def paired(rows: Rows, method: str, other: str, column: str) -> dict[str, Difference]:
+    """Compare two methods seed by seed on every data set both have two seeds of in common."""
+    values: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
+    for row in rows:
+        values[row["dataset"]][row["variant"], row["seed"]] = float(row[column] or "nan")
+    found = {}
+    for data, known in values.items():
+        seeds = sorted(
+            {seed for m, seed in known if m == method} & {s for m, s in known if m == other}
+        )
+        if len(seeds) < 2:
+            continue
+        differences = np.array([known[method, seed] - known[other, seed] for seed in seeds])
+        error = float(stats.sem(differences))
+        reach = float(stats.t.ppf(0.975, len(seeds) - 1)) * error
+        mean = float(differences.mean())
+        found[data] = Difference(mean, mean - reach, mean + reach, len(seeds))
+    return found
+
+
+def paired_markdown(
+    rows: Rows, methods: Iterable[str], other: str, column: str, names: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield differences to one method as a table; those that exclude zero are bold."""
+    rows = list(rows)
+    compared = {m: paired(rows, m, other, column) for m in methods if m != other}
+    datasets = list(dict.fromkeys(data for found in compared.values() for data in found))
+    yield f"| minus {names[other]} | " + " | ".join(datasets) + " |"
+    yield "|---" * (len(datasets) + 1) + "|"
+    for method, found in compared.items():
+        if not found:
+            continue
+        cells = []
+        for data in datasets:
+            if data not in found:
+                cells.append("")
+                continue
+            d = found[data]
+            text = f"{d.mean:+.3f} [{d.low:+.3f}, {d.high:+.3f}]"
+            cells.append(f"**{text}**" if d.low > 0 or d.high < 0 else text)
+        yield f"| {names[method]} | " + " | ".join(cells) + " |"
