@@ -30,6 +30,6 @@ def check_number(
 ) -> None:
     """Refuse a number that is not finite or lies outside its bounds."""
     if not (math.isfinite(value) and above < value <= at_most and value >= at_least):
-        bounds = {"above": above, "of at least": at_least, "of at most": at_most}
+        bounds = {"above": above, "of at least": at_least, "at most": at_most}
         given = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
         raise UserError(f"{name} must be a number {' and '.join(given)}, got {value}")
