@@ -7,39 +7,30 @@ written to benchmarks/results/speed.json beside their goals.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
 import logging
 import subprocess
 import sys
-import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
 import yaml
-from pytorch_lightning.callbacks import Callback
-from torch import Tensor
 from tqdm import tqdm
 
-import train
+from benchmarks.observed import ROOT, Observer, quiet, run_train
 from benchmarks.paper import VARIANTS
-from benchmarks.raw import RawLoop
 from datamodules import PathLoader, TrajectoryDataModule
 from datamodules.base import Splits
 from lit_ios import modules
 from lit_ios.cli import default_threads
 from lit_ios.trajectories import TrajectorySet
 
-ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks/results/speed.json"
 GOALS = {
     "lightning_over_raw": ("at most", 1.25),
@@ -54,58 +45,6 @@ GOALS = {
 
 
 Figures = dict[str, Any]
-
-
-class Observer(Callback):
-    """Times the steps of each epoch, and keeps what the hand-written loop needs."""
-
-    def __init__(self) -> None:
-        self.epochs: list[float] = []  # seconds from the start of an epoch to its last batch
-        self.schedule: list[tuple[Tensor, Tensor]] = []
-
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Copy the fresh weights."""
-        self.raw = RawLoop(pl_module, trainer.datamodule.train_batches())
-        self.fit_start = time.perf_counter()
-
-    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        """Start the clock."""
-        self.schedule.append((pl_module.epsilon.clone(), pl_module.confidence.clone()))
-        self.start = time.perf_counter()
-
-    def on_train_batch_end(self, trainer: Any, *args: Any) -> None:
-        """Read the clock after the last batch."""
-        if trainer.is_last_batch:
-            self.epochs.append(time.perf_counter() - self.start)
-
-    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Copy the trained weights."""
-        self.seconds = time.perf_counter() - self.fit_start
-        self.weights = {n: p.detach().clone() for n, p in pl_module.named_parameters()}
-
-
-def run_train(variant: str, epochs: int, *options: str, data: str = "CP1") -> Observer:
-    """Train by train.py's own path, without figures."""
-    observer = Observer()
-    files = (f"configs/data/{data}.yaml", "benchmarks/quiet.yaml", f"configs/model/{variant}.yaml")
-    original = pl.Trainer.fit
-
-    def fit(trainer: Any, *args: Any, **kwargs: Any) -> None:
-        trainer.callbacks.append(observer)
-        original(trainer, *args, **kwargs)
-
-    with tempfile.TemporaryDirectory() as folder, quiet(), patch.object(pl.Trainer, "fit", fit):
-        words = ["fit", *(f"--config={ROOT / name}" for name in files), f"--runs_dir={folder}"]
-        train.main([*words, f"--trainer.max_epochs={epochs}", *options])
-    return observer
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Print and warn nothing."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def lightning_over_raw(repeats: int, epochs: int) -> Figures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -57,46 +57,50 @@ def summarise(rows: Rows, column: str, datasets: Iterable[str], methods: Iterabl
 
 def markdown(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
     """Yield a Markdown table line by line, the paper's means in brackets."""
+
+    def write(data: str, method: str, cell: Cell) -> str:
+        text = f"{_number(column, cell.mean, 3)} ± {_number(column, cell.spread, 2)}"
+        paper = _published(method, data, column)
+        brackets = "" if paper is None else f" ({paper:.3f})"
+        return (f"**{text}**" if cell.best else text) + brackets
+
     yield "| | " + " | ".join(table.datasets) + " |"
     yield "|---" * (len(table.datasets) + 1) + "|"
     for method in table.methods:
-        cells = []
-        for data in table.datasets:
-            cell = table.cells.get((data, method))
-            if cell is None:
-                cells.append("")
-                continue
-            text = "{:.{}f} ± {:.{}f}".format(cell.mean, *_digits(column, cell.spread))
-            text = f"**{text}**" if cell.best else text
-            paper = _published(method, data, column)
-            cells.append(text if paper is None else f"{text} ({paper:.3f})")
-        yield f"| {names[method]} | " + " | ".join(cells) + " |"
+        yield f"| {names[method]} | " + " | ".join(_line(table, method, write, "")) + " |"
 
 
 def latex(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
     """Yield the same as a LaTeX tabular, without the paper's figures."""
+
+    def write(data: str, method: str, cell: Cell) -> str:
+        text = rf"{_number(column, cell.mean, 3)} \pm {_number(column, cell.spread, 2)}"
+        return rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
+
+    headings = [data.replace("_", r"\_") for data in table.datasets]
     yield rf"\begin{{tabular}}{{l{'c' * len(table.datasets)}}}"
     yield r"\toprule"
-    headings = [data.replace("_", r"\_") for data in table.datasets]
     yield " & ".join(["", *headings]) + r" \\"
     yield r"\midrule"
     for method in table.methods:
-        cells = []
-        for data in table.datasets:
-            cell = table.cells.get((data, method))
-            if cell is None:
-                cells.append("--")
-                continue
-            text = r"{:.{}f} \pm {:.{}f}".format(cell.mean, *_digits(column, cell.spread))
-            cells.append(rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$")
-        yield " & ".join([names[method], *cells]) + r" \\"
+        yield " & ".join([names[method], *_line(table, method, write, "--")]) + r" \\"
     yield r"\bottomrule"
     yield r"\end{tabular}"
 
 
-def _digits(column: str, spread: float) -> tuple[int, float, int]:
-    """Return decimals of the mean, the spread, and its decimals."""
-    return (1, spread, 1) if column.startswith("time") else (3, spread, 2)
+def _line(
+    table: Table, method: str, write: Callable[[str, str, Cell], str], missing: str
+) -> list[str]:
+    """Write the cells of one method, or what stands for one that is not there."""
+    return [
+        write(data, method, table.cells[data, method]) if (data, method) in table.cells else missing
+        for data in table.datasets
+    ]
+
+
+def _number(column: str, value: float, decimals: int) -> str:
+    """Write a share with these decimals, and a time with one."""
+    return f"{value:.1f}" if column.startswith("time") else f"{value:.{decimals}f}"
 
 
 def _published(method: str, data: str, column: str) -> float | None:

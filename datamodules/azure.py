@@ -82,8 +82,5 @@ class AzureData(TrajectoryDataModule):
     def read_splits(self) -> Splits:
         """Deal out the machines, with all runs of each."""
         machine = np.array([name.partition(".")[0] for name in self.runs.names])
-        order = self.random(purpose=2).permutation(np.unique(machine))
-        known = round(len(order) * (1 - self.test_share))
-        train = round(known * (1 - self.validation_share))
-        parts = np.split(order, [train, known])
+        parts = self.deal_out(machine, self.test_share)
         return Splits(*(self.runs.select(np.isin(machine, part)) for part in parts))

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pytorch_lightning as pl
 import torch
 
@@ -118,6 +119,13 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Return the generator for one purpose, independent of all others and of the loader's."""
         return np.random.default_rng([0, self.seed, purpose])
 
+    def deal_out(self, groups: npt.NDArray[Any], test_share: float) -> list[npt.NDArray[Any]]:
+        """Deal machines or engines, with all their paths, out to training, validation and test."""
+        order = self.random(purpose=2).permutation(np.unique(groups))
+        known = round(len(order) * (1 - test_share))
+        train = round(known * (1 - self.validation_share))
+        return np.split(order, [train, known])
+
     @cached_property
     def splits(self) -> Splits:
         """Paths of raw states, made once."""
@@ -161,8 +169,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         for name, paths in named if stage == "fit" else ():
             if not paths.stopped.any():
                 raise TrajectoryError(
-                    f"{self.name}: none of the {len(paths)} {name} paths was stopped; training "
-                    "needs stops in both sets. Are there more paths, or another validation_share?"
+                    f"{self.name}: none of the {len(paths)} {name} paths was stopped; training and "
+                    "validation both need stops: give more paths, or another validation_share"
                 )
 
     def forget(self) -> None:

@@ -89,6 +89,8 @@ class TableData(TrajectoryDataModule):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Read the features the checkpoint was trained on, and their categories."""
+        if self.__dict__.get("feature_names") == state_dict["features"]:
+            return  # they were: no need to read the file again
         self._read_as(replace(self.roles, features=tuple(state_dict["features"])))
 
     def for_prediction(self) -> None:

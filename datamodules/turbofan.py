@@ -87,10 +87,7 @@ class TurbofanData(TrajectoryDataModule):
     @cached_property
     def units(self) -> list[np.ndarray[Any, Any]]:
         """Unit numbers of training, validation and test engines."""
-        order = self.random(purpose=2).permutation(np.unique(self.series.unit))
-        known = round(len(order) * (1 - self.test_share))
-        train = round(known * (1 - self.validation_share))
-        return [np.sort(part) for part in np.split(order, [train, known])]
+        return [np.sort(part) for part in self.deal_out(self.series.unit, self.test_share)]
 
     @cached_property
     def scaler(self) -> ConditionScaler:

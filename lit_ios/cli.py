@@ -111,7 +111,7 @@ class StoppingCLI(LightningCLI):
             self.config[self.subcommand]["verbose"] = False
         model, data = (self._get(self.config, role).init_args for role in ("model", "data"))
         threads = self._get(self.config, "threads")
-        work = data.batch_size * max(model.hidden, default=1) * model.members
+        work = data.get("batch_size", 1) * max(model.hidden, default=1) * model.members
         torch.set_num_threads(default_threads(work) if threads is None else threads)
 
     def instantiate_classes(self) -> None:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from lit_ios.functional.values import discount
+from lit_ios.functional.values import discount, sum_along_paths
 
 GainTarget = Literal["literal", "residual", "scaled"]
 
@@ -30,11 +30,8 @@ def cumulative_gain(gain: Tensor, step: Tensor, first_row: Tensor, gamma: float)
         first_row: (N,) index of the first row of each row's path.
         gamma: discount.
     """
-    # double, since the sums of the paths before are subtracted
     discounted = gain.double() * discount(gamma, step, torch.double)
-    running = discounted.cumsum(-1)
-    before_path = (running - discounted)[..., first_row]
-    return (running - before_path).to(gain.dtype)
+    return sum_along_paths(discounted, first_row).to(gain.dtype)
 
 
 def next_cumulative_gain(y: Tensor, gain: Tensor, step: Tensor, gamma: float) -> Tensor:

@@ -19,6 +19,7 @@ from lit_ios.functional.values import (
     discount,
     log_policy,
     soft_value,
+    sum_along_paths,
 )
 
 ValueTerm = Literal["expert", "initial", "literal", "discounted"]
@@ -215,10 +216,7 @@ def policy_loss(
         weight: (…, B) how much each row counts; 0 for those that count as neither.
         epsilon: temperature.
     """
-    # double, since the sums of the paths before are subtracted
-    steps = -softplus((margin / epsilon).double())
-    running = steps.cumsum(-1)
-    survival = (running - (running - steps)[..., first_row]).exp().to(margin.dtype)
+    survival = sum_along_paths(-softplus(margin / epsilon), first_row).exp().to(margin.dtype)
     stays = weighted_mean(survival, weight * action)
     stops = weighted_mean(1 - survival, weight * (1 - action))
     return PolicyLoss(-0.5 * (stays + stops), stays, stops)

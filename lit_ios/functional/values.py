@@ -66,3 +66,17 @@ def recovered_reward(q_taken: Tensor, action: Tensor, next_value: Tensor, gamma:
         gamma: discount factor.
     """
     return q_taken - gamma * alive(next_value, action)
+
+
+def sum_along_paths(values: Tensor, first_row: Tensor) -> Tensor:
+    """Add up values along each path, in one pass over all rows.
+
+    Double precision, since the sums of the paths before are subtracted.
+
+    Args:
+        values: (…, N) of whole paths, one below the other.
+        first_row: (N,) index of the first row of each row's path.
+    """
+    values = values.double()
+    running = values.cumsum(-1)
+    return running - (running - values)[..., first_row]

@@ -1,9 +1,10 @@
 """The LightningModules: four classes, ten variants."""
 
-from lit_ios.modules.base import PathOutput, StoppingModule
+from lit_ios.modules.base import StoppingModule
 from lit_ios.modules.classifier import Classifier
 from lit_ios.modules.do_iqs import DOIQS
 from lit_ios.modules.iqs import IQS
 from lit_ios.modules.model_based import ModelBasedIQS
+from lit_ios.modules.outputs import PathOutput
 
 __all__ = ["DOIQS", "IQS", "Classifier", "ModelBasedIQS", "PathOutput", "StoppingModule"]

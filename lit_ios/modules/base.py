@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.plugins import Precision
@@ -17,35 +16,15 @@ from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.functional import PolicyLoss, margin, policy_loss, stop_probability, stops
 from lit_ios.metrics import path_metrics
 from lit_ios.modules.flat import FlatParts
+from lit_ios.modules.outputs import PathOutput
 from lit_ios.modules.terms import TermMeans
 from lit_ios.modules.views import View
 from lit_ios.networks import Activation, Normalisation, StoppingNetwork
+from lit_ios.sampling.oversampling import bootstrap_copies
 from lit_ios.sampling.states import state_names
 
 Part = Literal["dynamics", "q", "gain"]
 Updates = Literal["joint", "alternating"]
-
-
-class PathOutput(NamedTuple):
-    """What the model says of every row of whole paths; g and y where the variant has them.
-
-    Several members each say their own, along a first axis, until `vote` makes one of them.
-    """
-
-    q: Tensor  # (M, 2)
-    margin: Tensor  # (M,)
-    gain: Tensor | None = None  # (M,) g(s), E10
-    previous_y: Tensor | None = None  # (M,) y⁻, E6; stays (K, M) with several members
-    spread: Tensor | None = None  # (M,) standard deviation of the members' margins
-
-    def vote(self) -> PathOutput:
-        """Let the member with the median margin speak: it stops iff more than half of them do."""
-        if self.margin.ndim == 1:
-            return self
-        median, member = self.margin.median(0)  # the lower one of an even number
-        q = self.q.gather(0, member[None, :, None].expand(1, -1, 2))[0]
-        gain = None if self.gain is None else self.gain.gather(0, member[None])[0]
-        return PathOutput(q, median, gain, self.previous_y, self.margin.std(0))
 
 
 class StoppingModule(pl.LightningModule):
@@ -182,9 +161,10 @@ class StoppingModule(pl.LightningModule):
             self.state_mean.copy_(torch.as_tensor(mean))
             self.state_scale.copy_(torch.as_tensor(scale))
             if self.members > 1:
-                self.drawn = bootstrap_copies(
+                copies = bootstrap_copies(
                     self.members, len(datamodule.splits.train), datamodule.random(purpose=4)
-                ).to(self.device)
+                )
+                self.drawn = torch.from_numpy(copies).to(self.device)
 
     def on_train_start(self) -> None:
         """Refuse to go on with a checkpoint of other data: its scale is part of the policy."""
@@ -354,15 +334,3 @@ class StoppingModule(pl.LightningModule):
         if output.spread is not None:
             columns["margin_spread"] = output.spread
         return columns
-
-
-def bootstrap_copies(members: int, paths: int, rng: np.random.Generator) -> Tensor:
-    """Draw as many paths as there are for each member; return how often each was drawn.
-
-    (K, P + 1): the last column is 1, for rows that belong to no path.
-    """
-    copies = np.stack(
-        [np.bincount(rng.integers(paths, size=paths), minlength=paths + 1) for _ in range(members)]
-    )
-    copies[:, -1] = 1
-    return torch.from_numpy(copies).float()

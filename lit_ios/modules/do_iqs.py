@@ -19,8 +19,9 @@ from lit_ios.functional import (
     margin,
     next_cumulative_gain,
 )
-from lit_ios.modules.base import Part, PathOutput
+from lit_ios.modules.base import Part
 from lit_ios.modules.model_based import ModelBasedIQS
+from lit_ios.modules.outputs import PathOutput
 from lit_ios.modules.views import AugmentedView, augment
 from lit_ios.networks import Activation, GainNetwork, Normalisation, StoppingNetwork
 

@@ -18,8 +18,9 @@ from lit_ios.functional import (
     recovered_gains,
     soft_value,
 )
-from lit_ios.modules.base import Part, PathOutput
+from lit_ios.modules.base import Part
 from lit_ios.modules.iqs import IQS
+from lit_ios.modules.outputs import PathOutput
 from lit_ios.modules.views import PredictedView
 from lit_ios.networks import Activation, Normalisation, StoppingNetwork
 

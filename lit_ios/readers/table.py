@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lit_ios.checks import check_choice
 from lit_ios.readers.columns import Source, TimeUnit
+from lit_ios.readers.features import column_of, feature_matrix
 from lit_ios.readers.files import CSV_ENDINGS, TableError, read_parts, stack
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet, row_blocks
 
@@ -69,7 +70,7 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
     source = _open(file, roles)
     names = source.path_names(roles.path_column)
     times = source.times(roles.time_column, roles.time_unit)
-    states, feature_names = _features(source, roles)
+    states, feature_names = feature_matrix(source, roles.features, roles.others)
     codes = np.asarray(names.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     order = _order(source, codes, times, roles)
     if order is not None:
@@ -131,70 +132,6 @@ def _check_columns(source: Source, roles: TableRoles) -> None:
 def _offsets(codes: IntArray) -> IntArray:
     """Return where each path begins in rows grouped by path, and the number of rows."""
     return np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]])
-
-
-def _features(source: Source, roles: TableRoles) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return the feature matrix (N, D) and its column names."""
-    names = feature_columns(source, roles)
-    table = source.table
-    known = set(source.columns)
-    floats = all(name in known and str(source.kind(name)) == "float" for name in names)
-    matrix = np.empty((table.num_rows, len(names)), dtype=np.float32 if floats else np.float64)
-    del table
-    encoded: dict[str, FloatArray] = {}
-    for position, name in enumerate(names):
-        if name in known:
-            matrix[:, position] = source.numbers(name)
-            source.drop(name)  # a large table need not be in memory twice
-            continue
-        if name not in encoded:
-            encoded |= _encode(source, column_of(name, known), name, names)
-        matrix[:, position] = encoded[name]
-    return matrix, names
-
-
-def _encode(
-    source: Source, column: str | None, name: str, names: tuple[str, ...]
-) -> dict[str, FloatArray]:
-    """Return the 0/1 columns of all categories of the column that `name` belongs to."""
-    known = set(source.columns)
-    if column is None:
-        raise TableError(
-            f"{source.name}: no column {name.partition('=')[0]!r}, which the feature {name!r} "
-            f"needs; there are {', '.join(map(repr, source.columns))}"
-        )
-    group = [n for n in names if n not in known and column_of(n, known) == column]
-    values = source.one_hot(column, [n[len(column) + 1 :] for n in group])
-    return dict(zip(group, values.T, strict=True))
-
-
-def column_of(name: str, known: set[str]) -> str | None:
-    """Return the column a feature comes from: itself, or the text before a `=`; None if none."""
-    if name in known:
-        return name
-    cuts = [i for i, letter in enumerate(name) if letter == "="]
-    return next((name[:i] for i in reversed(cuts) if name[:i] in known), None)
-
-
-def feature_columns(source: Source, roles: TableRoles) -> tuple[str, ...]:
-    """Name the features, a category of text each as column=value."""
-    known = source.table.column_names
-    chosen = roles.features
-    if chosen is None:
-        chosen = tuple(name for name in known if name not in roles.others)
-    names: list[str] = []
-    for name in chosen:
-        if name in known and source.is_text(name) and not source.holds_numbers(name):
-            names += [f"{name}={value}" for value in source.categories(name)]
-            if not source.categories(name):
-                raise TableError(f"{source.where(name, 0)}: missing value; no row has one")
-        else:
-            names.append(name)
-    if len(set(names)) < len(names):
-        raise TableError(f"{source.name}: two features of one name")
-    if not names:
-        raise TableError(f"{source.name}: no feature columns beside {', '.join(roles.others)}")
-    return tuple(names)
 
 
 def _order(

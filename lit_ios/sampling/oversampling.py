@@ -93,3 +93,15 @@ def bootstrap_stops(
     missing = np.where(present > 0, np.maximum(wanted - present, 0), 0)
     batch = np.repeat(np.arange(len(missing)), missing)
     return np.asarray(stops[first_stop[batch] + rng.integers(present[batch])])
+
+
+def bootstrap_copies(members: int, paths: int, rng: np.random.Generator) -> FloatArray:
+    """Draw as many paths as there are for each member; return how often each was drawn.
+
+    (K, P + 1) float32: the last column is 1, for rows that belong to no path.
+    """
+    copies = np.stack(
+        [np.bincount(rng.integers(paths, size=paths), minlength=paths + 1) for _ in range(members)]
+    )
+    copies[:, -1] = 1
+    return copies.astype(np.float32)

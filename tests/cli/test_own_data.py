@@ -9,6 +9,9 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from engine_files import text_of
 
+import datamodules.table
+from lit_ios.readers import read_paths
+
 UNITS = 24
 ROLES = ("--data.init_args.path_column=unit", "--data.init_args.time_column=cycle")
 
@@ -84,6 +87,20 @@ def test_missing_column_is_named_and_nothing_is_written(trained, predict, tmp_pa
         predict(trained, wearing_machines().drop_columns(["heat"]))
     assert sorted((tmp_path / "runs").rglob("*")) == runs
     assert not list(tmp_path.glob("decisions*"))
+
+
+def test_training_and_testing_read_the_table_once(run_train, tmp_path, monkeypatch):
+    reads = []
+
+    def counted(*args, **kwargs):
+        reads.append(args)
+        return read_paths(*args, **kwargs)
+
+    monkeypatch.setattr(datamodules.table, "read_paths", counted)
+    pa_csv.write_csv(wearing_machines(), tmp_path / "my.csv")
+    options = (f"--data.init_args.file={tmp_path}/my.csv", *ROLES)
+    run_train("fit", "--trainer.max_epochs=1", *options, data="table", small=False)
+    assert len(reads) == 1
 
 
 def test_unknown_category_is_refused(trained, predict):

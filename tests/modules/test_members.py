@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS
-from lit_ios.modules.base import PathOutput, bootstrap_copies
+from lit_ios.modules.outputs import PathOutput
+from lit_ios.sampling.oversampling import bootstrap_copies
 
 ALL = [Classifier, IQS, ModelBasedIQS, DOIQS]
 MEMBERS = 3
@@ -42,7 +43,7 @@ def test_members_train_as_they_would_alone(cls, updates, normalisation, train_ba
     kwargs = {"updates": updates, "normalisation": normalisation}
     together = make(cls, members=MEMBERS, **kwargs)
     alone = [member(together, cls, k, **kwargs) for k in range(MEMBERS)]
-    together.drawn = bootstrap_copies(MEMBERS, 9, np.random.default_rng(0))
+    together.drawn = torch.from_numpy(bootstrap_copies(MEMBERS, 9, np.random.default_rng(0)))
     train(together, train_batch)
     state = path_batch.state.float()
     output = together.evaluate(state, path_batch.step, path_batch.first_row, gains=True)
@@ -87,7 +88,7 @@ def test_each_member_draws_as_many_paths_as_there_are():
     assert (copies[:, :-1].sum(1) == 30).all()
     assert (copies[:, -1] == 1).all()
     # a path is left out with probability (1 − 1/30)^30
-    left_out = (copies[:, :-1] == 0).float().mean().item()
+    left_out = (copies[:, :-1] == 0).mean()
     assert abs(left_out - (1 - 1 / 30) ** 30) < 0.02
 
 

@@ -1,0 +1,74 @@
+"""Runs through train.py's own path, timed and compared from within."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Callback
+from torch import Tensor
+
+import train
+from benchmarks.raw import RawLoop
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Observer(Callback):
+    """Times the steps of each epoch, and keeps what the hand-written loop needs."""
+
+    def __init__(self) -> None:
+        self.epochs: list[float] = []  # seconds from the start of an epoch to its last batch
+        self.schedule: list[tuple[Tensor, Tensor]] = []
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Copy the fresh weights."""
+        self.raw = RawLoop(pl_module, trainer.datamodule.train_batches())
+        self.fit_start = time.perf_counter()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Start the clock."""
+        self.schedule.append((pl_module.epsilon.clone(), pl_module.confidence.clone()))
+        self.start = time.perf_counter()
+
+    def on_train_batch_end(self, trainer: Any, *args: Any) -> None:
+        """Read the clock after the last batch."""
+        if trainer.is_last_batch:
+            self.epochs.append(time.perf_counter() - self.start)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Copy the trained weights."""
+        self.seconds = time.perf_counter() - self.fit_start
+        self.weights = {n: p.detach().clone() for n, p in pl_module.named_parameters()}
+
+
+def run_train(variant: str, epochs: int, *options: str, data: str = "CP1") -> Observer:
+    """Train by train.py's own path, without figures."""
+    observer = Observer()
+    files = (f"configs/data/{data}.yaml", "benchmarks/quiet.yaml", f"configs/model/{variant}.yaml")
+    original = pl.Trainer.fit
+
+    def fit(trainer: Any, *args: Any, **kwargs: Any) -> None:
+        trainer.callbacks.append(observer)
+        original(trainer, *args, **kwargs)
+
+    with tempfile.TemporaryDirectory() as folder, quiet(), patch.object(pl.Trainer, "fit", fit):
+        words = ["fit", *(f"--config={ROOT / name}" for name in files), f"--runs_dir={folder}"]
+        train.main([*words, f"--trainer.max_epochs={epochs}", *options])
+    return observer
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Print and warn nothing."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
