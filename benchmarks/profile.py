@@ -13,8 +13,8 @@ from unittest.mock import patch
 
 import torch
 
+from benchmarks.methods import VARIANTS
 from benchmarks.observed import run_train
-from benchmarks.paper import VARIANTS
 from datamodules.loaders import TrainLoader
 from lit_ios.modules import StoppingModule
 

@@ -23,8 +23,8 @@ import torch
 import yaml
 from tqdm import tqdm
 
+from benchmarks.methods import VARIANTS
 from benchmarks.observed import ROOT, Observer, quiet, run_train
-from benchmarks.paper import VARIANTS
 from datamodules import PathLoader, TrajectoryDataModule
 from datamodules.base import Splits
 from lit_ios import modules

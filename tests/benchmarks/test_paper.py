@@ -1,19 +1,18 @@
 """The grid of runs: what is done, what is skipped, and the table."""
 
 import csv
+import json
 
 import pytest
 
-from benchmarks import paper
-from benchmarks.paper import COLUMNS, Job, read_rows, run_all
+from benchmarks import grid
+from benchmarks.figures import draw, read_lines
+from benchmarks.grid import COLUMNS, METRICS, Job, curves_file, read_rows, run_all
+from benchmarks.paper import LABELS
 
 
 def row(job, accuracy):
-    values = {
-        "dataset": job.dataset, "variant": job.variant, "seed": job.seed, "epochs": job.epochs,
-        "balanced_accuracy": accuracy, "options": " ".join(job.options),
-    }  # fmt: skip
-    return dict.fromkeys(COLUMNS, "") | values
+    return dict.fromkeys(COLUMNS, "") | job.row | {"balanced_accuracy": accuracy}
 
 
 def test_rows_are_kept_as_runs_end_and_finished_ones_are_not_repeated(tmp_path, monkeypatch):
@@ -25,7 +24,7 @@ def test_rows_are_kept_as_runs_end_and_finished_ones_are_not_repeated(tmp_path, 
             raise ValueError("no luck")
         return row(job, 0.5)
 
-    monkeypatch.setattr(paper, "run", run)
+    monkeypatch.setattr(grid, "run", run)
     jobs = [Job("CP1", "iqs", seed, 1) for seed in range(3)]
     file = tmp_path / "results/rows.csv"
     run_all(jobs[:1], file, processes=1)
@@ -52,6 +51,16 @@ def test_half_written_last_row_is_left_out(tmp_path):
     assert [r["seed"] for r in read_rows(file)] == ["0"]
 
 
+def test_row_after_a_half_written_one_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(grid, "run", lambda job: row(job, 0.5))
+    file = tmp_path / "rows.csv"
+    run_all([Job("CP1", "iqs", 0, 1)], file, processes=1)
+    with file.open("a") as stream:
+        stream.write("CP1,iqs,1,1,,0.")
+    run_all([Job("CP1", "iqs", seed, 1) for seed in range(2)], file, processes=1)
+    assert [r["seed"] for r in read_rows(file)] == ["0", "1"]
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_one_real_run_ends_as_a_row(processes, tmp_path):
     file = tmp_path / "rows.csv"
@@ -59,3 +68,31 @@ def test_one_real_run_ends_as_a_row(processes, tmp_path):
     (found,) = read_rows(file)
     assert 0 <= float(found["balanced_accuracy"]) <= 1
     assert found["best_epoch"] == "0"
+    (curves,) = read_lines(curves_file(file))
+    assert len(curves["loss"]) == 1
+    assert curves["val_balanced_accuracy"] == [
+        pytest.approx(float(found["val_balanced_accuracy"]), abs=1e-5)
+    ]
+
+
+def test_figures_are_drawn_of_what_is_known(tmp_path):
+    rows = [
+        dict.fromkeys(METRICS, "0.5") | {k: str(v) for k, v in Job(data, name, seed, 3).row.items()}
+        for data in ("CP1", "star")
+        for name in ("iqs", "classifier", "baseline_svm")
+        for seed in range(2)
+    ]
+    rows[0]["time_to_event_median"] = ""  # nothing was caught
+    curves = tmp_path / "rows_curves.jsonl"
+    lines = [
+        Job(row["dataset"], row["variant"], int(row["seed"]), 3).row
+        | {"val_balanced_accuracy": [0.5, 0.6, 0.7], "loss": [1.0, 0.5, 0.2]}
+        for row in rows
+        if row["variant"] != "baseline_svm"
+    ]
+    curves.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    files = list(draw(rows, curves, LABELS, tmp_path / "rows"))
+    assert [file.name for file in files] == [
+        "rows_trade_off.png", "rows_accuracy.png", "rows_loss.png"
+    ]  # fmt: skip
+    assert all(file.stat().st_size > 10_000 for file in files)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from benchmarks.methods import VARIANTS
 from benchmarks.observed import run_train
-from benchmarks.paper import VARIANTS
 from benchmarks.speed import reached
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.paper import DATA_SETS, VARIANTS
+from benchmarks.methods import DATA_SETS
+from benchmarks.paper import LABELS
 from benchmarks.tables import latex, markdown, paired, paired_markdown, summarise
 
 
@@ -18,8 +19,8 @@ def rows(values, data="CP1"):
 
 def test_markdown_has_mean_two_standard_deviations_and_the_papers_mean():
     found = rows({"iqs": (0.8, 0.9), "do_iqs": (0.7, 0.7)})
-    table = summarise(found, "balanced_accuracy", DATA_SETS, VARIANTS)
-    lines = list(markdown(table, "balanced_accuracy", VARIANTS))
+    table = summarise(found, "balanced_accuracy", DATA_SETS, LABELS)
+    lines = list(markdown(table, "balanced_accuracy", LABELS))
     assert lines[0] == "| | CP1 |"
     assert lines[2] == "| IQS | **0.850 ± 0.10** (0.500) |"
     assert lines[3] == "| DO-IQS | **0.700 ± 0.00** (0.954) |"
@@ -27,18 +28,18 @@ def test_markdown_has_mean_two_standard_deviations_and_the_papers_mean():
 
 def test_best_three_of_a_column_are_bold():
     found = rows({"classifier": (0.6,), "iqs": (0.9,), "do_iqs": (0.8,), "do_iqs_lb": (0.7,)})
-    table = summarise(found, "balanced_accuracy", DATA_SETS, VARIANTS)
+    table = summarise(found, "balanced_accuracy", DATA_SETS, LABELS)
     best = {method for (_, method), cell in table.cells.items() if cell.best}
     assert best == {"iqs", "do_iqs", "do_iqs_lb"}
 
 
 def test_missing_pairs_stay_empty():
     found = rows({"iqs": (0.9,)}) + rows({"do_iqs": (0.8,)}, data="CP2")
-    table = summarise(found, "balanced_accuracy", DATA_SETS, VARIANTS)
-    lines = list(markdown(table, "balanced_accuracy", VARIANTS))
+    table = summarise(found, "balanced_accuracy", DATA_SETS, LABELS)
+    lines = list(markdown(table, "balanced_accuracy", LABELS))
     assert lines[2] == "| IQS | **0.900 ± 0.00** (0.500) |  |"
     assert any(line.startswith("IQS & $\\mathbf{0.900") and line.endswith(r"& -- \\")
-               for line in latex(table, "balanced_accuracy", VARIANTS))  # fmt: skip
+               for line in latex(table, "balanced_accuracy", LABELS))  # fmt: skip
 
 
 def test_paired_difference_is_that_of_a_paired_t_test():
@@ -54,5 +55,5 @@ def test_paired_difference_is_that_of_a_paired_t_test():
 def test_only_differences_that_exclude_zero_are_bold():
     clear = {"iqs": (0.9, 0.91, 0.92), "do_iqs": (0.7, 0.9, 0.8), "classifier": (0.8, 0.81, 0.82)}
     found = rows(clear)
-    lines = list(paired_markdown(found, VARIANTS, "classifier", "balanced_accuracy", VARIANTS))
+    lines = list(paired_markdown(found, LABELS, "classifier", "balanced_accuracy", LABELS))
     assert [line.count("**") for line in lines[2:]] == [2, 0]

@@ -1,0 +1,214 @@
+"""Runs of a benchmark: each ends as a row of a CSV file, none is lost and none done twice."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+from tqdm import tqdm
+
+from benchmarks import baselines
+from benchmarks.methods import DATA_SETS, METHODS
+from lit_ios.configs import read_settings
+
+ROOT = Path(__file__).resolve().parent.parent
+KEY = ("dataset", "variant", "seed", "epochs", "options")
+METRICS = (
+    "balanced_accuracy", "region_balanced_accuracy", "event_miss_rate", "time_to_event_mean",
+    "time_to_event_median", "time_to_event_q25", "time_to_event_q75", "frontier_area",
+)  # fmt: skip
+COLUMNS = (
+    *KEY, *METRICS, "best_epoch", "val_balanced_accuracy", "train_seconds", "commit",
+)  # fmt: skip
+CURVES = {"val_balanced_accuracy": "val/balanced_accuracy", "loss": "train/q/total"}
+Row = dict[str, Any]
+
+
+class Job(NamedTuple):
+    """One run."""
+
+    dataset: str
+    variant: str
+    seed: int
+    epochs: int
+    options: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> Row:
+        """The columns that tell runs apart."""
+        return self._asdict() | {"options": " ".join(self.options)}
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The same as they stand in the file."""
+        return key_of(self.row)
+
+
+def key_of(row: Row) -> tuple[str, ...]:
+    """Return what tells a row from others."""
+    return tuple(str(row[name]) for name in KEY)
+
+
+def run(job: Job) -> Row:
+    """Train and test once, in a temporary folder; or fit a baseline."""
+    start = time.perf_counter()
+    measured = _fit_baseline(job) if job.variant in baselines.NAMES else _train(job)
+    seconds = round(time.perf_counter() - start, 2)
+    return job.row | measured | {"train_seconds": seconds, "commit": commit()}
+
+
+def _train(job: Job) -> Row:
+    import contextlib
+    import io
+    import warnings
+
+    import train
+
+    data, method = DATA_SETS[job.dataset], METHODS[job.variant]
+    files = (f"data/{data.file}", "../benchmarks/quiet", f"model/{method.file}")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        words = ["fit", *(f"--config={ROOT}/configs/{name}.yaml" for name in files)]
+        words += [f"--seed_everything={job.seed}", f"--trainer.max_epochs={job.epochs}"]
+        words += [f"--runs_dir={folder}", *data.options, *method.options, *job.options]
+        with contextlib.redirect_stdout(io.StringIO()):
+            cli = train.main(words)
+        assert cli is not None
+        run_folder = Path(cli.trainer.logger.log_dir)
+        metrics = json.loads((run_folder / "metrics.json").read_text())
+        curves = read_curves(run_folder)
+    return {name: metrics[f"test/{name}"] for name in METRICS} | {
+        "best_epoch": metrics["best_epoch"],
+        "val_balanced_accuracy": metrics["val/balanced_accuracy"],
+        "curves": curves,
+    }
+
+
+def _fit_baseline(job: Job) -> Row:
+    """Fit and test a baseline on the splits a variant of this seed gets."""
+    import datamodules
+
+    file, options, _ = DATA_SETS[job.dataset]
+    settings = read_settings(ROOT / f"configs/data/{file}.yaml")["data"]
+    changed = (option.removeprefix("--data.init_args.").split("=") for option in options)
+    init_args = (settings.get("init_args") or {}) | dict(changed)
+    data = getattr(datamodules, settings["class_path"])(**init_args, seed=job.seed)
+    return dict(baselines.measure(job.variant, data))
+
+
+def read_curves(folder: Path) -> dict[str, list[float]]:
+    """Return what TensorBoard's file of a run says of every epoch."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder), {"scalars": 0}).Reload()
+    return {
+        name: [round(point.value, 5) for point in events.Scalars(tag)]
+        for name, tag in CURVES.items()
+    }
+
+
+@cache
+def commit() -> str:
+    """Return the short name of the commit this code is of, with a + if files were changed."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        name = subprocess.check_output([*git, "rev-parse", "--short", "HEAD"], text=True).strip()
+        changed = subprocess.check_output([*git, "status", "--porcelain", "-uno"], text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    code = [line for line in changed.splitlines() if line.endswith((".py", ".yaml"))]
+    return name + ("+" if code else "")
+
+
+def attempt(job: Job) -> tuple[Job, Row | None, str]:
+    """Run a job; return its row, or what went wrong."""
+    try:
+        return job, run(job), ""
+    except BaseException as error:  # also SystemExit, with which train.py refuses its input
+        return job, None, repr(error)
+
+
+def run_all(jobs: Iterable[Job], file: Path, processes: int, backend: str = "loky") -> int:
+    """Do the jobs that have no row in the file yet, adding each row as soon as it is there.
+
+    What a run says of its epochs goes to a file of the same name that ends in _curves.jsonl.
+    Returns the number of jobs that failed.
+    """
+    drop_cut_line(file)
+    done = {key_of(row) for row in read_rows(file)}
+    missing = [job for job in jobs if job.key not in done]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    finished = _finished(missing, processes, backend)
+    for job, row, reason in tqdm(finished, total=len(missing), unit="run"):
+        if row is None:
+            failed += 1
+            print(f"{job} failed: {reason}", file=sys.stderr)
+            continue
+        curves = row.pop("curves", None)
+        if curves is not None:
+            with curves_file(file).open("a") as stream:
+                stream.write(json.dumps(job.row | curves) + "\n")
+        new = not file.exists()
+        with file.open("a", newline="") as stream:
+            writer = csv.DictWriter(stream, COLUMNS, extrasaction="ignore")
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+    return failed
+
+
+def drop_cut_line(file: Path) -> None:
+    """Remove a last line that was not written to its end: the next row needs a line of its own."""
+    if file.exists() and not (text := file.read_bytes()).endswith(b"\n"):
+        file.write_bytes(text[: text.rfind(b"\n") + 1])
+
+
+def curves_file(file: Path) -> Path:
+    """Return where the epochs of the runs in a results file are kept."""
+    return file.with_name(f"{file.stem}_curves.jsonl")
+
+
+def _finished(jobs: list[Job], processes: int, backend: str) -> Iterable[Any]:
+    """Yield what `attempt` returns for each job, as soon as joblib's backend gives it away."""
+    if processes == 1 and backend == "loky":
+        yield from map(attempt, jobs)
+    elif backend == "loky":
+        parallel = joblib.Parallel(processes, backend=backend, return_as="generator_unordered")
+        yield from parallel(joblib.delayed(attempt)(job) for job in jobs)
+    else:  # Ray's backend returns lists only: some jobs at a time, so that few can be lost
+        for start in range(0, len(jobs), 4 * processes):
+            some = jobs[start : start + 4 * processes]
+            yield from joblib.Parallel(processes, backend=backend)(
+                joblib.delayed(attempt)(job) for job in some
+            )
+
+
+def connect_to_ray(address: str | None) -> None:
+    """Let joblib send its work to a Ray cluster, or to one on this machine."""
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise SystemExit("--backend ray needs Ray: pip install 'lit-ios[ray]'") from None
+    places = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    ray.init(address=address, runtime_env={"env_vars": {"PYTHONPATH": places}})
+    register_ray()
+
+
+def read_rows(file: Path) -> list[dict[str, str]]:
+    """Return the finished runs; a last line that was cut off while writing is none."""
+    if not file.exists():
+        return []
+    with file.open(newline="") as stream:
+        return [row for row in csv.DictReader(stream) if None not in row.values()]
