@@ -80,7 +80,11 @@ def _train(job: Job) -> Row:
         warnings.simplefilter("ignore")
         words = ["fit", *(f"--config={ROOT}/configs/{name}.yaml" for name in files)]
         words += [f"--seed_everything={job.seed}", f"--trainer.max_epochs={job.epochs}"]
-        words += [f"--runs_dir={folder}", *data.options, *method.options, *job.options]
+        words += [
+            f"--runs_dir={folder}",
+            "--threads=1",
+        ]  # as many runs at a time as there are cores
+        words += [*data.options, *method.options, *job.options]
         with contextlib.redirect_stdout(io.StringIO()):
             cli = train.main(words)
         assert cli is not None

@@ -30,6 +30,7 @@ LABELS = {name: method.label for name, method in METHODS.items()} | baselines.NA
 def add_grid_options(parser: argparse.ArgumentParser, file: Path, seeds: int = 5) -> None:
     """Add what all benchmarks over many runs can be told."""
     parser.add_argument("--seeds", type=int, default=seeds, help="number of seeds (%(default)s)")
+    parser.add_argument("--first-seed", type=int, default=0, help="where seeds begin (0)")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time (%(default)s)")
     parser.add_argument(
         "--backend", choices=("loky", "ray"), default="loky",
@@ -37,6 +38,11 @@ def add_grid_options(parser: argparse.ArgumentParser, file: Path, seeds: int = 5
     )  # fmt: skip
     parser.add_argument("--address", help="of the Ray cluster; none starts one on this machine")
     parser.add_argument("--file", type=Path, default=file, help="results (%(default)s)")
+
+
+def seeds_of(args: argparse.Namespace) -> range:
+    """Return the seeds asked for."""
+    return range(args.first_seed, args.first_seed + args.seeds)
 
 
 def run_grid(jobs: list[Job], args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
@@ -90,7 +96,7 @@ def main() -> None:
     args = parser.parse_args()
     jobs = [
         Job(data, variant, seed, args.epochs or DATA_SETS[data].epochs, tuple(args.options))
-        for seed in range(args.seeds)
+        for seed in seeds_of(args)
         for data in args.data
         for variant in args.variants
     ]
