@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.svm import SVC
 
-from datamodules import PathLoader, TrajectoryDataModule
-from lit_ios.batches import PathBatch
+from datamodules import TrajectoryDataModule
+from lit_ios.batches import PathBatch, path_batch
 from lit_ios.functional.frontier import balanced_margin
 from lit_ios.metrics import path_metrics
 from lit_ios.sampling.states import standardise
@@ -101,7 +101,7 @@ def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
     train, val, test = (
         paths.with_states(standardise(paths.states, data.statistics)) for paths in data.splits
     )
-    batch = _whole(val)
+    batch = path_batch(val)
     best: tuple[float, float, Margins] | None = None
     for margins in candidates(name, train, data.seed):
         margin = torch.from_numpy(margins(val))
@@ -111,12 +111,8 @@ def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
             best = accuracy, threshold, margins
     assert best is not None
     accuracy, threshold, margins = best
-    found = _metrics(torch.from_numpy(margins(test)), _whole(test), threshold)
+    found = _metrics(torch.from_numpy(margins(test)), path_batch(test), threshold)
     return found | {"val_balanced_accuracy": accuracy}
-
-
-def _whole(paths: TrajectorySet) -> PathBatch:
-    return next(iter(PathLoader(paths, rows_per_batch=len(paths.states) + 1)))
 
 
 def _metrics(margin: torch.Tensor, batch: PathBatch, threshold: float) -> dict[str, float]:

@@ -177,7 +177,7 @@ def regions(variant: str, epochs: int, folder: Path) -> Iterator[Path]:
                 f"--trainer.max_epochs={epochs}", "--data.init_args.paths=700",
             ])  # fmt: skip
             assert cli is not None
-            for name in ("heat_maps", "boundaries"):
+            for name in ("q_values", "boundaries"):
                 file = folder / f"{data}_{name}.png"
                 shutil.copy(Path(cli.trainer.logger.log_dir) / f"figures/{name}.png", file)
                 yield file

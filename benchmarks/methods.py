@@ -55,4 +55,21 @@ VARIANTS = {
         "do_iqs_lb": "DO-IQS-LB",
     }.items()
 }
-METHODS = VARIANTS
+
+
+def _beyond(label: str, *options: str) -> Method:
+    validated = ("--model.init_args.margin=validated", *options)
+    return Method(f"IQS, validated margin{label}", "iqs", validated)
+
+
+LAGS = ("--data.init_args.lags=4",)
+E11 = ("--model.init_args.policy_weight=0.3", "--data.init_args.batch_by=paths")
+MEMBERS = ("--model.init_args.members=8", "--model.init_args.bootstrap=false")
+EXTENSIONS = {
+    "iqs_v": _beyond(""),
+    "iqs_v_lags": _beyond(", 4 lags", *LAGS),
+    "iqs_v_e11": _beyond(", E11", *E11),
+    "iqs_v_members": _beyond(", 8 members", *MEMBERS),
+    "iqs_v_all": _beyond(", lags, E11, members", *LAGS, *E11, *MEMBERS),
+}
+METHODS = VARIANTS | EXTENSIONS

@@ -16,6 +16,8 @@ from callbacks.run_folder import run_folder
 from lit_ios import plotting
 from lit_ios.functional import stopping_time, stops
 from lit_ios.metrics import GridBalancedAccuracy, GridIoU
+from lit_ios.policy.frontiers import frontier_curve
+from lit_ios.variants import variant_name
 
 
 class StoppingFigures(Callback):
@@ -23,7 +25,8 @@ class StoppingFigures(Callback):
 
     Two features: heat maps of Q(s,0), Q(s,1) and their difference at one time, and the true and
     recovered boundary at every time step. Always: the margin along sample paths with the
-    expert's and the policy's stop. Where the true region is known, testing also logs how well
+    expert's and the policy's stop; after testing also missed events against time to event for
+    every threshold. Where the true region is known, testing also logs how well
     the recovered one agrees with it on the grid (M6).
 
     Args:
@@ -70,6 +73,7 @@ class StoppingFigures(Callback):
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the figures of the tested checkpoint."""
         figures = self._figures(trainer, pl_module, "test")
+        figures |= self._frontier(trainer, pl_module)
         self._show(trainer, figures, "test")
         folder = run_folder(trainer)
         if folder is not None:
@@ -111,6 +115,21 @@ class StoppingFigures(Callback):
                 names=datamodule.feature_names,
             )
         return figures
+
+    @staticmethod
+    def _frontier(trainer: pl.Trainer, pl_module: Any) -> dict[str, Any]:
+        """Draw missed events against time to event on the test paths, if any was stopped."""
+        datamodule = trainer.datamodule  # type: ignore[attr-defined]
+        batch, _ = datamodule.first_paths("test")
+        if not batch.stopped.any():
+            return {}
+        name = variant_name(pl_module, datamodule, trainer.callbacks)  # type: ignore[attr-defined]
+        with evaluating(pl_module):
+            margin = pl_module(
+                datamodule.transfer_batch_to_device(batch, pl_module.device, 0)
+            ).margin
+        curve = frontier_curve(margin.cpu(), batch, float(pl_module.threshold))
+        return {"frontier": plotting.frontiers({name: curve})}
 
     def _margins(self, pl_module: Any, datamodule: Any, stage: str) -> Any:
         threshold = float(pl_module.threshold)

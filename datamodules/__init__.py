@@ -3,6 +3,7 @@
 from datamodules.azure import AzureData
 from datamodules.base import Oversampling, Splits, TrajectoryDataModule
 from datamodules.loaders import PathLoader, Shard, TrainLoader
+from datamodules.memory import PathsData
 from datamodules.simulated import (
     BoundaryExitData,
     ChangePointData,
@@ -19,6 +20,7 @@ __all__ = [
     "GainStoppingData",
     "Oversampling",
     "PathLoader",
+    "PathsData",
     "Shard",
     "SimulatedData",
     "Splits",

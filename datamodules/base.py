@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 import torch
 
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
-from lit_ios.batches import PathBatch
+from lit_ios.batches import PathBatch, path_batch
 from lit_ios.checks import check_choice
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import (
@@ -208,6 +208,13 @@ class TrajectoryDataModule(pl.LightningDataModule):
         return self.test_dataloader()
 
     @property
+    def time_step(self) -> float:
+        """Usual time between two rows of a training path; 1 if all have a single row."""
+        train = self.splits.train
+        within = np.delete(np.diff(train.times), train.last_rows[:-1])
+        return float(np.median(within)) if len(within) else 1.0
+
+    @property
     def grid_times(self) -> FloatArray:
         """Times since a path began at which figures show the stopping region."""
         train = self.splits.train
@@ -219,7 +226,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Return the first (or all) validation (`val`) or test paths in one batch, with names."""
         paths = self.splits.val if stage == "val" else self.splits.test
         paths = paths.select(np.arange(len(paths))[:most])
-        return next(iter(PathLoader(paths, rows_per_batch=len(paths.states) + 1))), paths.names
+        return path_batch(paths), paths.names
 
     def transfer_batch_to_device(
         self, batch: Any, device: torch.device, dataloader_idx: int

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lit_ios.batches import PathBatch, TrainBatch
+from lit_ios.batches import PathBatch, TrainBatch, path_batch, path_groups
 from lit_ios.sampling import bootstrap_stops
 from lit_ios.trajectories import STOP, FloatArray, IntArray, TrajectorySet
 
@@ -246,9 +246,7 @@ class PathLoader:
             raise ValueError(f"rows_per_batch must be at least 1, got {rows_per_batch}")
         self.paths = paths
         mine = np.arange(shard.rank, len(paths), shard.world_size)
-        lengths = paths.lengths[mine]
-        batch = (np.cumsum(lengths) - lengths) // rows_per_batch
-        self._groups = np.split(mine, np.flatnonzero(np.diff(batch)) + 1)
+        self._groups = path_groups(paths, mine, rows_per_batch)
 
     def __len__(self) -> int:
         """Return the number of batches of this process."""
@@ -256,26 +254,4 @@ class PathLoader:
 
     def __iter__(self) -> Iterator[PathBatch]:
         """Go through the paths once."""
-        return (self._batch(group) for group in self._groups)
-
-    def _batch(self, numbers: IntArray) -> PathBatch:
-        paths = self.paths
-        lengths = paths.lengths[numbers]
-        begins = np.cumsum(lengths) - lengths
-        first_row = np.repeat(begins, lengths)
-        rows = np.arange(lengths.sum()) + np.repeat(paths.offsets[numbers] - begins, lengths)
-        return PathBatch(
-            state=_tensor(paths.states[rows]),
-            time=_tensor(paths.times[rows]),
-            step=_tensor(np.arange(len(rows)) - first_row),
-            first_row=_tensor(first_row),
-            path=_tensor(np.repeat(np.arange(len(numbers)), lengths)),
-            last_row=_tensor(begins + lengths - 1),
-            stopped=_tensor(paths.stopped[numbers]),
-            number=_tensor(numbers),
-            event_time=_tensor(paths.events[numbers]),
-        )
-
-
-def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array))
+        return (path_batch(self.paths, group) for group in self._groups)

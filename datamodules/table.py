@@ -85,7 +85,13 @@ class TableData(TrajectoryDataModule):
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a checkpoint must know to read another table alike."""
-        return {"features": self.feature_names}
+        roles = self.roles
+        return {
+            "features": self.feature_names,
+            "path_column": roles.path_column,
+            "time_column": roles.time_column,
+            "time_unit": roles.time_unit,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Read the features the checkpoint was trained on, and their categories."""

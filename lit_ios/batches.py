@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import torch
 from torch import Tensor
+
+from lit_ios.trajectories import IntArray, TrajectorySet
 
 
 class TrainBatch(NamedTuple):
@@ -36,3 +40,35 @@ class PathBatch(NamedTuple):
     stopped: Tensor  # (P,) bool: the expert stopped at the last row
     number: Tensor  # (P,) position of the path in its set
     event_time: Tensor | None = None  # (P,) NaN where unknown; None: the stops of stopped paths
+
+
+def path_batch(paths: TrajectorySet, numbers: IntArray | None = None) -> PathBatch:
+    """Return these paths, or all, as one batch."""
+    numbers = np.arange(len(paths)) if numbers is None else numbers
+    lengths = paths.lengths[numbers]
+    begins = np.cumsum(lengths) - lengths
+    first_row = np.repeat(begins, lengths)
+    rows = np.arange(lengths.sum()) + np.repeat(paths.offsets[numbers] - begins, lengths)
+    return PathBatch(
+        state=as_tensor(paths.states[rows]),
+        time=as_tensor(paths.times[rows]),
+        step=as_tensor(np.arange(len(rows)) - first_row),
+        first_row=as_tensor(first_row),
+        path=as_tensor(np.repeat(np.arange(len(numbers)), lengths)),
+        last_row=as_tensor(begins + lengths - 1),
+        stopped=as_tensor(paths.stopped[numbers]),
+        number=as_tensor(numbers),
+        event_time=as_tensor(paths.events[numbers]),
+    )
+
+
+def path_groups(paths: TrajectorySet, numbers: IntArray, rows: int) -> list[IntArray]:
+    """Cut path numbers into groups; no path is added to a group that holds this many rows."""
+    lengths = paths.lengths[numbers]
+    group = (np.cumsum(lengths) - lengths) // rows
+    return np.split(numbers, np.flatnonzero(np.diff(group)) + 1)
+
+
+def as_tensor(array: np.ndarray[Any, Any]) -> Tensor:
+    """Share an array's memory with a tensor."""
+    return torch.from_numpy(np.ascontiguousarray(array))

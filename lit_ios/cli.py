@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
 import re
 import warnings
 from functools import partial
@@ -18,6 +17,7 @@ from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import TensorBoardLogger
 
+from lit_ios.checkpoints import read_checkpoint
 from lit_ios.checks import UserError
 from lit_ios.configs import Settings, gather_config_options, merge_settings, read_settings
 from lit_ios.metrics import MissingClassWarning
@@ -98,7 +98,7 @@ class StoppingCLI(LightningCLI):
     def _of_data(self, name: str, data: Any) -> Any:
         """Return what the model must know of data that are read as the checkpoint asks for."""
         if self.checkpoint is not None:
-            state = _load(self.checkpoint).get(type(data).__qualname__)
+            state = read_checkpoint(self.checkpoint).get(type(data).__qualname__)
             if state is not None:
                 data.load_state_dict(state)
         if self.subcommand == "predict":
@@ -199,25 +199,17 @@ def _checkpoint(args: list[str]) -> Path | None:
     if "--ckpt_path" not in words[:-1]:
         return None
     checkpoint = Path(words[words.index("--ckpt_path") + 1])
-    if not checkpoint.is_file():
-        raise UserError(f"--ckpt_path: there is no file {checkpoint}")
-    _load(checkpoint)
-    return checkpoint
-
-
-def _load(checkpoint: Path) -> dict[str, Any]:
     try:
-        content = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        _ = content["hyper_parameters"]["feature_names"], content["state_dict"]
-    except (pickle.UnpicklingError, KeyError, RuntimeError, EOFError, TypeError):
-        raise UserError(f"--ckpt_path: {checkpoint} is no checkpoint of this program") from None
-    return dict(content)
+        read_checkpoint(checkpoint)
+    except UserError as error:
+        raise UserError(f"--ckpt_path: {error}") from None
+    return checkpoint
 
 
 def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
     """Compare a checkpoint with the model it is to be loaded into."""
-    saved, names = _load(checkpoint)["state_dict"], list(model.hparams["feature_names"])
-    known = _load(checkpoint)["hyper_parameters"]["feature_names"]
+    saved, names = read_checkpoint(checkpoint)["state_dict"], list(model.hparams["feature_names"])
+    known = read_checkpoint(checkpoint)["hyper_parameters"]["feature_names"]
     if names != known:
         raise UserError(f"--ckpt_path: {checkpoint} is for the features {known}, not {names}")
     wanted = {name: value.shape for name, value in model.state_dict().items()}

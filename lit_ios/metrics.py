@@ -16,7 +16,14 @@ from torchmetrics.utilities import dim_zero_cat
 
 from lit_ios.batches import PathBatch
 from lit_ios.functional import stopping_time, stops
-from lit_ios.functional.frontier import Frontier, frontier, frontier_area, records
+from lit_ios.functional.frontier import (
+    Frontier,
+    best_balance,
+    first_reached,
+    frontier,
+    frontier_area,
+    records,
+)
 
 
 class MissingClassWarning(UserWarning):
@@ -219,6 +226,28 @@ class EventFrontier(_CountingMetric):
         """Return the area under the frontier: the mean time to event, averaged over all EMR."""
         known = self._share(self.events, self.events, "stopped paths")
         return frontier_area(self.curve()) if known == 1 else known
+
+
+class BalancedThreshold(_CountingMetric):
+    """The threshold b of the highest balanced accuracy (M1) on all paths seen."""
+
+    maximum: list[Tensor]
+    stop: list[Tensor]
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for name in ("maximum", "stop"):
+            self.add_state(name, [], dist_reduce_fx="cat")
+
+    def update(self, margin: Tensor, paths: PathBatch) -> None:
+        """Keep the running maxima of the margins."""
+        maximum, stop = first_reached(margin, paths)
+        self.maximum.append(maximum)
+        self.stop.append(stop)
+
+    def compute(self) -> Tensor:
+        """Return the threshold; ∞ if none is better than never to stop."""
+        return best_balance(dim_zero_cat(self.maximum), dim_zero_cat(self.stop))
 
 
 class _GridMetric(_CountingMetric):

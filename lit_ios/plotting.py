@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -14,7 +14,11 @@ from matplotlib.lines import Line2D
 
 from lit_ios.trajectories import FloatArray, TrajectorySet
 
+if TYPE_CHECKING:
+    from lit_ios.policy import Explanation, FrontierCurve
+
 EXPERT, POLICY = "#0072B2", "#D55E00"  # Okabe and Ito's blue and vermilion
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
 
 class PathMargins(NamedTuple):
@@ -165,6 +169,60 @@ def feature_paths(paths: TrajectorySet, most_features: int = 9, most_paths: int 
         axes.set_xlabel("time since the path began")
     handle = Line2D([], [], color=EXPERT, marker="o", linestyle="", label="expert stops")
     figure.legend(handles=[handle], loc="outside lower center", frameon=False)
+    return figure
+
+
+def frontiers(curves: Mapping[str, FrontierCurve], unit: str = "") -> Figure:
+    """Draw missed events against time to event for every threshold, with the chosen points.
+
+    Args:
+        curves: by name, at most eight.
+        unit: of time.
+    """
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.subplots()
+    for (name, curve), colour, marker in zip(curves.items(), COLOURS, "osD^vP*X", strict=False):
+        rate = curve.event_miss_rate
+        axes.step(rate, curve.time_to_event, where="pre", color=colour, linewidth=1.4, label=name)
+        axes.fill_between(rate, curve.low, curve.high, step="pre", color=colour, alpha=0.15, lw=0)
+        if np.isfinite(curve.chosen[1]):
+            axes.plot(*curve.chosen, marker, color=colour, markersize=9, markeredgecolor="white")
+    axes.set(
+        xlabel="event-miss rate", xlim=(-0.02, 1.02), ylim=(0, None),
+        ylabel="mean time from stop to event" + (f" ({unit})" if unit else ""),
+    )  # fmt: skip
+    axes.plot([], [], "o", color="0.4", label="threshold in use")
+    axes.fill_between([], [], color="0.5", alpha=0.25, label="90 % of bootstrap samples")
+    axes.legend(frameon=False, fontsize=8)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    return figure
+
+
+def margin_shares(explanation: Explanation, most: int = 12) -> Figure:
+    """Draw how much each coordinate adds to the margin of one decision, the largest on top."""
+    ranked = sorted(explanation.shares.items(), key=lambda item: -abs(item[1]))
+    shown, rest = ranked[:most], ranked[most:]
+    labels = [f"{name} = {explanation.values[name]:.4g}" for name, _ in shown]
+    shares = [share for _, share in shown]
+    if rest:
+        labels.append(f"{len(rest)} others")
+        shares.append(sum(share for _, share in rest))
+    figure = Figure(figsize=(7, 0.36 * len(shares) + 1.6), layout="constrained")
+    axes = figure.subplots()
+    colours = [POLICY if share > 0 else EXPERT for share in shares]
+    axes.barh(range(len(shares)), shares, color=colours)
+    axes.set_yticks(range(len(shares)), labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.axvline(0, color="0.3", linewidth=0.8)
+    verdict = "stop" if explanation.stop else "continue"
+    gains = f"G = {explanation.stop_gain:.3g}"
+    if explanation.continuation_gain is not None:
+        gains += f", g = {explanation.continuation_gain:.3g}"
+    axes.set_title(
+        f"{verdict}: margin {explanation.margin:.3g} (threshold {explanation.threshold:.3g}), "
+        f"average {explanation.average_margin:.3g}; {gains}", fontsize=9,
+    )  # fmt: skip
+    axes.set_xlabel("share in the margin: towards stopping (right), towards continuing (left)")
     return figure
 
 

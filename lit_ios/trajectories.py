@@ -11,6 +11,7 @@ Rows of all paths lie one below the other; `offsets` says where each path begins
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -221,6 +222,18 @@ class TrajectorySet:
         actions = np.full(len(self.states), CONTINUE)
         actions[self.last_rows[self.stopped]] = STOP
         return actions
+
+
+def path_digests(paths: TrajectorySet) -> list[str]:
+    """Return a short name for the contents of each path, by which it is known again."""
+    rows = zip(paths.offsets[:-1], paths.offsets[1:], strict=True)
+    states = paths.states
+    return [
+        hashlib.blake2b(
+            np.ascontiguousarray(states[start:end], dtype=np.float64).tobytes(), digest_size=8
+        ).hexdigest()
+        for start, end in rows
+    ]
 
 
 def row_blocks(rows: int, size: int = 1 << 16) -> Iterator[slice]:

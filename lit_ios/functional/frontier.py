@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from lit_ios.batches import PathBatch
+from lit_ios.checks import UserError
 
 
 class Records(NamedTuple):
@@ -20,6 +22,7 @@ class Records(NamedTuple):
     value: Tensor
     caught: Tensor
     time_left: Tensor
+    path: Tensor  # whose first stop it is
 
 
 class Frontier(NamedTuple):
@@ -48,14 +51,18 @@ def records(margin: Tensor, paths: PathBatch) -> Records:
     is_last[:-1] = path[1:] != path[:-1]
     event_time = paths.time[paths.last_row][path].double()
     later = torch.where(is_last, event_time, time.roll(-1))
-    return Records(maximum[rows].double(), is_last.double(), later - time)
+    return Records(maximum[rows].double(), is_last.double(), later - time, path)
 
 
 def frontier(value: Tensor, caught: Tensor, time_left: Tensor, events: Tensor) -> Frontier:
     """Sweep the threshold over all records with one sort."""
     value, order = value.sort(descending=True)
-    caught_so_far = caught[order].cumsum(0)
-    time_so_far = time_left[order].cumsum(0)
+    return _sweep(value, caught[order], time_left[order], events)
+
+
+def _sweep(value: Tensor, caught: Tensor, time_left: Tensor, events: Tensor) -> Frontier:
+    """Lower the threshold through records in falling order."""
+    caught_so_far, time_so_far = caught.cumsum(0), time_left.cumsum(0)
     keep = torch.ones_like(value, dtype=torch.bool)
     keep[:-1] = value[1:] != value[:-1]  # equal margins are crossed together
     infinity = value.new_full((1,), torch.inf)
@@ -87,6 +94,91 @@ def frontier_area(curve: Frontier) -> Tensor:
     return (time * (upper - rate)).sum().float()
 
 
+def at_levels(curve: Frontier, levels: Tensor) -> Tensor:
+    """Return the time to event at the highest threshold that misses no more than each level."""
+    rate, time = curve.event_miss_rate.flip(0), curve.time_to_event.flip(0)  # rates now increase
+    last = torch.searchsorted(rate, levels + 1e-9, right=True) - 1
+    return torch.where(last >= 0, time[last.clamp(min=0)], torch.nan)
+
+
+def frontier_bands(
+    found: Records, stopped: Tensor, levels: Tensor, draws: int, seed: int, coverage: float = 0.9
+) -> tuple[Tensor, Tensor]:
+    """Return the range of the time to event at each level of missed events, by the bootstrap.
+
+    Stopped paths are drawn with replacement, whole; one sort serves all draws.
+
+    Args:
+        found: records of the margins.
+        stopped: (P,) bool, which paths are drawn.
+        levels: (L,) event-miss rates.
+        draws: number of bootstrap samples.
+        seed: of the draws.
+        coverage: share of the samples between the two bounds.
+    """
+    value, order = found.value.sort(descending=True)
+    caught, time_left = found.caught[order], found.time_left[order]
+    path, which = found.path[order], stopped.nonzero().squeeze(-1)
+    generator = torch.Generator().manual_seed(seed)
+    times = []
+    for _ in range(draws):
+        drawn = which[torch.randint(len(which), (len(which),), generator=generator)]
+        copies = torch.bincount(drawn, minlength=len(stopped)).double()[path]
+        curve = _sweep(value, caught * copies, time_left * copies, stopped.sum())
+        times.append(at_levels(curve, levels))
+    bounds = torch.tensor([0.5 - coverage / 2, 0.5 + coverage / 2], dtype=torch.double)
+    low, high = torch.stack(times).nanquantile(bounds, dim=0)
+    return low, high
+
+
+def cheapest_margin(margin: Tensor, paths: PathBatch, miss_cost: float, time_cost: float) -> Tensor:
+    """Return the threshold b of the least cost, exactly, with one sort.
+
+    A missed event costs `miss_cost`; a unit of time between a stop and the event, or the end of a
+    censored path, costs `time_cost`.
+    """
+    everyone = torch.ones_like(paths.stopped)
+    found = records(margin, paths._replace(stopped=everyone, event_time=None))
+    caught = found.caught * paths.stopped[found.path]
+    value, order = found.value.sort(descending=True)
+    saved = (miss_cost * caught[order] - time_cost * found.time_left[order]).cumsum(0)
+    saved[:-1][value[1:] == value[:-1]] = -torch.inf  # equal margins are crossed together
+    best = int(saved.argmax())
+    return value[best] if saved[best] > 0 else value.new_tensor(torch.inf)
+
+
+def highest_margins(margin: Tensor, paths: PathBatch) -> Tensor:
+    """Return the largest margin of each stopped path: it is caught iff that reaches b; (E,)."""
+    highest = torch.full((len(paths.stopped),), -torch.inf, dtype=margin.dtype)
+    highest = highest.scatter_reduce(0, paths.path, margin, "amax")
+    return highest[paths.stopped]
+
+
+def conformal_margin(highest: Tensor, level: float) -> Tensor:
+    """Return the highest threshold b whose expected event-miss rate is at most `level`.
+
+    Conformal risk control over n calibration paths: (n R(b) + 1)/(n + 1) ≤ α, R being the share
+    of them that b misses. The mean miss rate on paths exchangeable with them is then at most α.
+
+    Args:
+        highest: (n,) the largest margin of each calibration path.
+        level: α in (0, 1).
+    """
+    n = len(highest)
+    allowed = math.floor(level * (n + 1) - 1 + 1e-9)  # of n may be missed
+    if allowed < 0:
+        raise UserError(
+            f"an event-miss rate of {level:g} can be guaranteed with at least "
+            f"{events_needed(level)} calibration paths that were stopped; there are {n}"
+        )
+    return highest.sort().values[min(allowed, n - 1)]
+
+
+def events_needed(level: float) -> int:
+    """Return how many stopped calibration paths a guaranteed level needs: n + 1 ≥ 1/α."""
+    return math.ceil(1 / level - 1e-9) - 1
+
+
 def balanced_margin(margin: Tensor, paths: PathBatch) -> Tensor:
     """Return the threshold b of the highest balanced accuracy (M1), exactly, with one sort.
 
@@ -94,9 +186,18 @@ def balanced_margin(margin: Tensor, paths: PathBatch) -> Tensor:
     balanced accuracy of that maximum. Of all b that do equally well, the one in the middle between
     two margins is taken; ∞ if no threshold is better than never to stop.
     """
-    maximum = _running_maximum(margin, paths)
-    stop = torch.zeros_like(maximum, dtype=torch.bool)
+    return best_balance(*first_reached(margin, paths))
+
+
+def first_reached(margin: Tensor, paths: PathBatch) -> tuple[Tensor, Tensor]:
+    """Return the threshold up to which each row is stopped at or before, and where experts did."""
+    stop = torch.zeros_like(margin, dtype=torch.bool)
     stop[paths.last_row[paths.stopped]] = True
+    return _running_maximum(margin, paths), stop
+
+
+def best_balance(maximum: Tensor, stop: Tensor) -> Tensor:
+    """Return the threshold that tells expert stops from other rows best; see `balanced_margin`."""
     value, order = maximum.double().sort(descending=True)
     caught = stop[order].cumsum(0) / stop.sum()
     wrong = (~stop[order]).cumsum(0) / (~stop).sum()

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lit_ios.batches import PathBatch, TrainBatch
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.functional import PolicyLoss, margin, policy_loss, stop_probability, stops
-from lit_ios.metrics import path_metrics
+from lit_ios.metrics import BalancedThreshold, path_metrics
 from lit_ios.modules.flat import FlatParts
 from lit_ios.modules.outputs import PathOutput
 from lit_ios.modules.terms import TermMeans
@@ -22,9 +22,11 @@ from lit_ios.modules.views import View
 from lit_ios.networks import Activation, Normalisation, StoppingNetwork
 from lit_ios.sampling.oversampling import bootstrap_copies
 from lit_ios.sampling.states import state_names
+from lit_ios.trajectories import path_digests
 
 Part = Literal["dynamics", "q", "gain"]
 Updates = Literal["joint", "alternating"]
+Margin = Literal["zero", "validated"]
 
 
 class StoppingModule(pl.LightningModule):
@@ -48,6 +50,10 @@ class StoppingModule(pl.LightningModule):
             measures along whole paths; above 0 it needs `data.init_args.batch_by: paths`.
         members: number of networks trained together, each from its own weights and on its own
             bootstrap sample of the training paths; the majority decides.
+        bootstrap: whether several members see bootstrap samples, or all the same paths.
+        margin: `zero` stops where Q(s, stop) ≥ Q(s, continue); `validated` chooses after each epoch
+            the margin of the highest balanced accuracy on the validation paths, and the best
+            epoch is the best with its own.
         gradient_clip: largest norm of each part's gradient; null for no limit.
         updates: `joint` back-propagates all parts' losses at once; `alternating` builds each
             part's loss after the part before it has stepped (dynamics, Q, gain).
@@ -64,6 +70,8 @@ class StoppingModule(pl.LightningModule):
         activation: Activation = "silu",
         normalisation: Normalisation = "none",
         members: int = 1,
+        bootstrap: bool = True,
+        margin: Margin = "zero",
         gamma: float = 0.99,
         epsilon: float = 0.1,
         policy_weight: float = 0.0,
@@ -81,10 +89,11 @@ class StoppingModule(pl.LightningModule):
         check_number("learning_rate_decay", learning_rate_decay, above=0, at_most=1)
         check_number("gradient_clip", 1.0 if gradient_clip is None else gradient_clip, above=0)
         check_choice("updates", updates, Updates)
+        check_choice("margin", margin, Margin)
         self.save_hyperparameters()
         self.automatic_optimization = False
         self.members, self.gamma, self.updates = members, gamma, updates
-        self.policy_weight = policy_weight
+        self.policy_weight, self.bootstrap = policy_weight, bootstrap
         self.learning_rate, self.learning_rate_decay = learning_rate, learning_rate_decay
         self.gradient_clip = gradient_clip
         self.state_names = state_names(tuple(feature_names), lags, include_time)
@@ -93,12 +102,16 @@ class StoppingModule(pl.LightningModule):
         self._register_policy_buffers(epsilon)
         self.val_metrics = path_metrics("val/")
         self.test_metrics = path_metrics("test/", frontier=True)
+        self.val_threshold = BalancedThreshold() if margin == "validated" else None
+        self._val_margins: list[tuple[Tensor, PathBatch]] = []
         self._terms = TermMeans()
+        self._training_paths: list[str] = []
 
     drawn: Tensor | None
     epsilon: Tensor
     confidence: Tensor
     threshold: Tensor
+    time_step: Tensor  # usual time between two rows of a path
     state_mean: Tensor
     state_scale: Tensor
 
@@ -106,8 +119,9 @@ class StoppingModule(pl.LightningModule):
         """What a checkpoint must carry beside the weights to be the whole policy."""
         self.register_buffer("epsilon", torch.tensor(epsilon))
         self.register_buffer("confidence", torch.tensor(1.0))
-        self.register_buffer("threshold", torch.tensor(0.0))
+        self.register_buffer("threshold", torch.tensor(0.0, dtype=torch.float64))
         self.register_buffer("drawn", None, persistent=False)
+        self.register_buffer("time_step", torch.tensor(1.0, dtype=torch.float64))
         self.register_buffer("state_mean", torch.zeros(self.state_dim, dtype=torch.float64))
         self.register_buffer("state_scale", torch.ones(self.state_dim, dtype=torch.float64))
 
@@ -160,11 +174,22 @@ class StoppingModule(pl.LightningModule):
             mean, scale = datamodule.statistics
             self.state_mean.copy_(torch.as_tensor(mean))
             self.state_scale.copy_(torch.as_tensor(scale))
-            if self.members > 1:
+            self.time_step.fill_(datamodule.time_step)
+            self._training_paths = path_digests(datamodule.splits.train)
+            if self.members > 1 and self.bootstrap:
                 copies = bootstrap_copies(
                     self.members, len(datamodule.splits.train), datamodule.random(purpose=4)
                 )
                 self.drawn = torch.from_numpy(copies).to(self.device)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Say what the weights are of, so that a policy can be made of the file alone."""
+        known = {"class": type(self).__name__, "training_paths": self._training_paths}
+        checkpoint["lit_ios"] = known
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep what is known of the training paths."""
+        self._training_paths = checkpoint.get("lit_ios", {}).get("training_paths", [])
 
     def on_train_start(self) -> None:
         """Refuse to go on with a checkpoint of other data: its scale is part of the policy."""
@@ -301,16 +326,33 @@ class StoppingModule(pl.LightningModule):
         return self.evaluate(state, batch.step, batch.first_row, gains).vote()
 
     def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
-        """Count this batch's paths."""
-        self.val_metrics.update(self(batch).margin, batch, self.threshold)
+        """Count this batch's paths, or keep their margins until the threshold is chosen."""
+        values = self(batch).margin
+        if self._chooses_threshold():
+            self.val_threshold.update(values, batch)  # type: ignore[union-attr]
+            self._val_margins.append((values, batch))
+        else:
+            self.val_metrics.update(values, batch, self.threshold)
 
     def test_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths."""
         self.test_metrics.update(self(batch).margin, batch, self.threshold)
 
+    def _chooses_threshold(self) -> bool:
+        return self.val_threshold is not None and self.trainer.state.fn == "fit"
+
     def on_validation_epoch_end(self) -> None:
-        """Log M1–M4."""
-        self._log_metrics(self.val_metrics.compute())
+        """Log M1–M4, at a threshold chosen now if that is asked for."""
+        chosen = {}
+        if self._chooses_threshold():
+            assert self.val_threshold is not None
+            self.threshold.copy_(self.val_threshold.compute())
+            self.val_threshold.reset()
+            for values, batch in self._val_margins:
+                self.val_metrics.update(values, batch, self.threshold)
+            self._val_margins.clear()
+            chosen = {"val/threshold": self.threshold.clone()}
+        self._log_metrics(self.val_metrics.compute() | chosen)
         self.val_metrics.reset()
 
     def on_test_epoch_end(self) -> None:

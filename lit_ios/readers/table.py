@@ -67,7 +67,18 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
         roles: which column means what.
         training: ask for at least one stop and one path of two rows.
     """
-    source = _open(file, roles)
+    return _paths(_open(file, roles), roles, training)[0]
+
+
+def table_paths(table: pa.Table, roles: TableRoles) -> tuple[TrajectorySet, IntArray]:
+    """Return the paths of a table in memory, and the row of the table each of their rows is."""
+    source = Source("table", table, roles.path_column)
+    _check_columns(source, roles)
+    return _paths(source, roles, training=False)
+
+
+def _paths(source: Source, roles: TableRoles, training: bool) -> tuple[TrajectorySet, IntArray]:
+    """Group the rows by path, check them, and say which row of the source each one is."""
     names = source.path_names(roles.path_column)
     times = source.times(roles.time_column, roles.time_unit)
     states, feature_names = feature_matrix(source, roles.features, roles.others)
@@ -94,7 +105,7 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
         _check_trainable(source, paths)
     del source, names
     pa.default_memory_pool().release_unused()
-    return paths
+    return paths, rows
 
 
 def _open(file: str | Path, roles: TableRoles) -> Source:

@@ -6,6 +6,8 @@ from repository import DATA_SETS, ROOT, VARIANTS
 
 from lit_ios.checks import UserError
 from lit_ios.configs import gather_config_options, merge_settings, read_settings
+from lit_ios.variants import VARIANTS as PAPER
+from lit_ios.variants import Variant
 
 
 def test_the_promised_files_exist():
@@ -109,3 +111,16 @@ def test_full_and_bare_class_names_are_the_same_class():
     below = {"model": {"class_path": "lit_ios.modules.IQS", "init_args": {"alpha": 1}}}
     merged = merge_settings([below, {"model": {"class_path": "IQS"}}])
     assert merged["model"]["init_args"] == {"alpha": 1}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_variants_known_to_python_are_those_of_the_files(name):
+    settings = read_settings(ROOT / f"configs/model/{name}.yaml")
+    data = (settings.get("data") or {}).get("init_args") or {}
+    callbacks = (settings.get("trainer") or {}).get("callbacks+") or []
+    decays = any(callback["class_path"] == "ConfidenceDecay" for callback in callbacks)
+    found = Variant(
+        settings["model"]["class_path"], data.get("oversampling", "none"),
+        data.get("batch_by", "rows"), decays,
+    )  # fmt: skip
+    assert found == PAPER[name]

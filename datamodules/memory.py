@@ -1,0 +1,45 @@
+"""Paths that are in memory already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from datamodules.base import Splits, TrajectoryDataModule
+from lit_ios.sampling import split_paths
+from lit_ios.trajectories import TrajectorySet
+
+
+class PathsData(TrajectoryDataModule):
+    """Splits a TrajectorySet by path.
+
+    Args:
+        paths: paths of features.
+        test_share: share of the paths held out for the test; 0 tests on the validation paths.
+        **kwargs: see TrajectoryDataModule.
+    """
+
+    def __init__(self, paths: TrajectorySet, test_share: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not 0 <= test_share < 1:
+            raise ValueError(f"test_share must lie in [0, 1), got {test_share}")
+        self.paths, self.test_share = paths, test_share
+
+    @property
+    def name(self) -> str:
+        """Paths have no name of their own."""
+        return "paths"
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features."""
+        return list(self.paths.feature_names)
+
+    def read_splits(self) -> Splits:
+        """Split by path."""
+        known, test = self.paths, None
+        if self.test_share:
+            shares = (1 - self.test_share, self.test_share)
+            known, test = split_paths(known, shares, self.random(purpose=1))
+        shares = (1 - self.validation_share, self.validation_share)
+        train, val = split_paths(known, shares, self.random(purpose=2))
+        return Splits(train, val, val if test is None else test)

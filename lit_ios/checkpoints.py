@@ -1,0 +1,24 @@
+"""Files that training wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lit_ios.checks import UserError
+
+
+def read_checkpoint(file: str | Path) -> dict[str, Any]:
+    """Read a checkpoint, running no code of it; any other file is refused."""
+    if not Path(file).is_file():
+        raise UserError(f"there is no file {file}")
+    try:
+        content = torch.load(file, map_location="cpu", weights_only=True)
+        _ = content["hyper_parameters"]["feature_names"], content["state_dict"]
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    except Exception:  # what torch raises depends on what the file holds instead
+        raise UserError(f"{file} is no checkpoint of this program") from None
+    return dict(content)

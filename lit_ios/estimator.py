@@ -1,0 +1,245 @@
+"""The variants as a scikit-learn classifier of rows that belong to paths."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lit_ios import modules
+from lit_ios.checks import UserError, check_choice
+from lit_ios.metrics import BalancedAccuracy
+from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
+from lit_ios.variants import VARIANTS
+
+Column = int | str
+
+
+class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns from rows of stopped paths when to stop.
+
+    A path is the rows of one group, in their order; y is 1 (the larger class) on the row where the
+    expert stopped, which is the path's last, and 0 on all others; a path without a stop is
+    censored. Groups are given to the methods, or are a column of X (`group_column`), which also
+    works inside GridSearchCV and Pipeline. Without either, `fit` and `score` end a path at each
+    stop, and the other methods take X for the rows of one path.
+
+    Args:
+        variant: one of the ten, e.g. do_iqs_lb.
+        epochs: of training; the best one by validation balanced accuracy is kept.
+        group_column: column of X that says which path a row belongs to; it is no feature.
+        time_column: column of X with the time of a row; it is no feature. By default rows are one
+            unit of time apart.
+        validation_share: share of the paths held out to choose the epoch.
+        margin: `validated` also chooses the margin on the held-out paths; `zero` does not.
+        lags: how many earlier rows are part of the state.
+        include_time: whether the time since the path began is part of the state.
+        hidden: layer sizes.
+        members: networks trained together, of which the majority decides.
+        learning_rate: Adam's learning rate.
+        batch_size: rows per batch.
+        model_args: further arguments of the variant's module, by name.
+        random_state: seed of splits, weights and batches.
+    """
+
+    def __init__(
+        self,
+        variant: str = "do_iqs_lb",
+        epochs: int = 100,
+        group_column: Column | None = None,
+        time_column: Column | None = None,
+        validation_share: float = 0.3,
+        margin: str = "validated",
+        lags: int = 0,
+        include_time: bool = True,
+        hidden: tuple[int, ...] = (64, 64),
+        members: int = 1,
+        learning_rate: float = 0.01,
+        batch_size: int = 128,
+        model_args: dict[str, Any] | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.variant, self.epochs = variant, epochs
+        self.group_column, self.time_column = group_column, time_column
+        self.validation_share, self.margin = validation_share, margin
+        self.lags, self.include_time = lags, include_time
+        self.hidden, self.members = hidden, members
+        self.learning_rate, self.batch_size = learning_rate, batch_size
+        self.model_args, self.random_state = model_args, random_state
+
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, times: Any = None  # noqa: N803
+    ) -> StoppingClassifier:  # fmt: skip
+        """Train on the rows of stopped paths."""
+        if self.variant not in VARIANTS:
+            raise UserError(f"there is no variant {self.variant!r}, only {', '.join(VARIANTS)}")
+        X, y = validate_data(self, X, y, dtype=np.float64)  # noqa: N806
+        self.classes_ = np.unique(y)
+        if len(self.classes_) != 2:
+            raise UserError(f"y must hold stops (1) and continues (0), got {self.classes_}")
+        paths = self._paths(X, groups, times, y == self.classes_[1])[0]
+        self.policy_ = self._train(paths)
+        return self
+
+    def decision_function(self, X: Any, groups: Any = None, times: Any = None) -> FloatArray:  # noqa: N803
+        """Return margin − threshold of each row: the policy stops from 0 on; (N,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)  # noqa: N806
+        paths, order = self._paths(X, groups, times)
+        margin = np.empty(len(X))
+        margin[order] = self.policy_.margins(paths) - self.policy_.threshold
+        return margin
+
+    def predict(self, X: Any, groups: Any = None, times: Any = None) -> npt.NDArray[Any]:  # noqa: N803
+        """Return the class of each row, judged by itself."""
+        stop = self.decision_function(X, groups, times) >= 0
+        return np.asarray(self.classes_[stop.astype(int)])
+
+    def predict_proba(self, X: Any, groups: Any = None, times: Any = None) -> FloatArray:  # noqa: N803
+        """Return the soft policy, shifted to ½ at the threshold; (N, 2)."""
+        scaled = self.decision_function(X, groups, times) / self.policy_.epsilon
+        stop = 0.5 + 0.5 * np.tanh(0.5 * scaled)
+        return np.stack([1 - stop, stop], axis=1)
+
+    def score(self, X: Any, y: Any, groups: Any = None, times: Any = None) -> float:  # noqa: N803
+        """Return the balanced accuracy M1: rows count as stopped from the first stop on."""
+        from lit_ios.batches import path_batch
+
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)  # noqa: N806
+        paths, _ = self._paths(X, groups, times, y == self.classes_[1])
+        metric = BalancedAccuracy()
+        margin = torch.from_numpy(self.policy_.margins(paths))
+        metric.update(margin, path_batch(paths), self.policy_.threshold)
+        return float(metric.compute())
+
+    # From rows to paths --------------------------------------------------------------------------
+
+    def _paths(
+        self, X: FloatArray, groups: Any, times: Any, stop: Any = None  # noqa: N803
+    ) -> tuple[TrajectorySet, IntArray]:  # fmt: skip
+        """Return the rows as paths, and where each of their rows lies in X."""
+        rows = len(X)
+        roles = [self._position(c) for c in (self.group_column, self.time_column)]
+        if groups is None and roles[0] is not None:
+            groups = X[:, roles[0]]
+        if times is None and roles[1] is not None:
+            times = X[:, roles[1]]
+        if groups is None:
+            ended = np.zeros(rows) if stop is None else np.cumsum(stop) - stop
+            groups = ended.astype(int)
+        groups = np.asarray(groups)
+        if groups.shape != (rows,):
+            raise UserError(f"{rows} rows, but groups of shape {groups.shape}")
+        known, first, codes = np.unique(groups, return_index=True, return_inverse=True)
+        order = np.argsort(np.argsort(np.argsort(first))[codes], kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(codes)[np.argsort(first)])])
+        starts = np.repeat(offsets[:-1], np.diff(offsets))
+        clock = np.arange(rows) - starts if times is None else np.asarray(times, float)[order]
+        stopped = np.zeros(len(known), dtype=bool)
+        if stop is not None:
+            flags = np.asarray(stop)[order]
+            stopped = flags[offsets[1:] - 1]
+            flags[offsets[1:] - 1] = False
+            if flags.any():
+                row = int(order[np.argmax(flags)])
+                raise UserError(f"row {row}: rows of group {groups[row]} follow after its stop")
+        features = [i for i in range(X.shape[1]) if i not in roles]
+        paths = TrajectorySet(
+            states=X[order][:, features],
+            times=clock,
+            offsets=offsets,
+            stopped=stopped,
+            names=tuple(str(name) for name in known[np.argsort(first)]),
+            feature_names=tuple(self._names()[i] for i in features),
+        )
+        return paths, order
+
+    def _names(self) -> list[str]:
+        known = getattr(self, "feature_names_in_", None)
+        return [f"x{i}" for i in range(self.n_features_in_)] if known is None else list(known)
+
+    def _position(self, column: Column | None) -> int | None:
+        if column is None:
+            return None
+        if isinstance(column, int) and -self.n_features_in_ <= column < self.n_features_in_:
+            return int(column % self.n_features_in_)
+        names = self._names()
+        if column not in names:
+            raise UserError(f"X has no column {column!r}; there are {', '.join(names)}")
+        return names.index(str(column))
+
+    # Training ------------------------------------------------------------------------------------
+
+    def _train(self, paths: TrajectorySet) -> Any:
+        import pytorch_lightning as pl
+        from pytorch_lightning.callbacks import ModelCheckpoint
+
+        from callbacks import ConfidenceDecay, EpsilonDecay
+        from datamodules import PathsData
+        from lit_ios.policy import StoppingPolicy
+
+        variant = VARIANTS[self.variant]
+        data = PathsData(
+            paths,
+            oversampling=variant.oversampling,
+            batch_by=variant.batch_by,
+            batch_size=self.batch_size,
+            lags=self.lags,
+            include_time=self.include_time,
+            validation_share=self.validation_share,
+            seed=self.random_state,
+        )
+        check_choice("margin", self.margin, modules.base.Margin)
+        with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder, _quiet():
+            torch.manual_seed(self.random_state)
+            model = getattr(modules, variant.model)(
+                feature_names=data.feature_names,
+                lags=self.lags,
+                include_time=self.include_time,
+                hidden=list(self.hidden),
+                members=self.members,
+                margin=self.margin,
+                learning_rate=self.learning_rate,
+                **(self.model_args or {}),
+            )
+            best = ModelCheckpoint(
+                folder, "best", monitor="val/balanced_accuracy", mode="max",
+                enable_version_counter=False, save_on_train_epoch_end=True,
+            )  # fmt: skip
+            decays = [EpsilonDecay(), *([ConfidenceDecay()] if variant.confidence_decay else [])]
+            trainer = pl.Trainer(
+                accelerator="cpu", devices=1, max_epochs=self.epochs, callbacks=[*decays, best],
+                logger=False, enable_progress_bar=False, enable_model_summary=False,
+                num_sanity_val_steps=0, default_root_dir=folder,
+            )  # fmt: skip
+            trainer.fit(model, data)
+            return StoppingPolicy.load(Path(folder) / "best.ckpt")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Say nothing while training; leave logging and threads as they were."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+    levels, threads = [logger.level for logger in loggers], torch.get_num_threads()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            for logger in loggers:
+                logger.setLevel(logging.ERROR)
+            torch.set_num_threads(1)  # best for small networks
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+            torch.set_num_threads(threads)

@@ -1,0 +1,17 @@
+"""Trained models in use: whole paths, live paths, thresholds with a promise, other programs."""
+
+from lit_ios.policy.explanations import Explanation
+from lit_ios.policy.frontiers import FrontierCurve
+from lit_ios.policy.policy import Calibration, StoppingPolicy
+from lit_ios.policy.streams import Decision, Decisions, Stream, Streams
+
+__all__ = [
+    "Calibration",
+    "Decision",
+    "Decisions",
+    "Explanation",
+    "FrontierCurve",
+    "StoppingPolicy",
+    "Stream",
+    "Streams",
+]

@@ -1,0 +1,130 @@
+"""The networks of a policy in NumPy, for live paths.
+
+A row of a small network takes a framework longer to start than to compute; here it takes some
+matrix products. Numbers are doubles, as in the policy's batches, so that both agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lit_ios.modules import DOIQS, StoppingModule
+from lit_ios.networks import StackedLayerNorm, StackedLinear
+from lit_ios.trajectories import FloatArray, IntArray
+
+Layer = Callable[[FloatArray], FloatArray]
+
+
+class Judgement(NamedTuple):
+    """What the policy says of B rows."""
+
+    margin: FloatArray  # (B,)
+    y: FloatArray  # (B, K): cumulative gain including these rows; K = 0 without one
+
+
+class Engine:
+    """Judges rows given in raw states.
+
+    Args:
+        module: the trained model.
+    """
+
+    def __init__(self, module: StoppingModule) -> None:
+        self.mean, self.scale = _array(module.state_mean), _array(module.state_scale)
+        self.gamma, self.members = module.gamma, module.members
+        self.network = [*_layers(module.network.trunk), *_layers(module.network.q_head)]
+        self.gain: list[Layer] = []
+        if isinstance(module, DOIQS):
+            self.gain = [*_layers(module.gain_network.trunk), *_layers(module.gain_network.head)]
+
+    @property
+    def y_dim(self) -> int:
+        """Number of cumulative gains a live path carries along."""
+        return self.members if self.gain else 0
+
+    def judge(self, state: FloatArray, step: IntArray | int, y: FloatArray) -> Judgement:
+        """Judge the next row of B paths.
+
+        Args:
+            state: (B, D) raw.
+            step: (B,) t of the rows, or the same for all.
+            y: (B, K) cumulative gain of the rows before.
+        """
+        state = (state - self.mean) / self.scale
+        if self.gain:
+            gain = _apply(self.gain, state)[..., 0].reshape(self.members, -1).T
+            y = y + gain * np.power(self.gamma, step)[..., None]
+            if self.members == 1:
+                state = np.concatenate([state, y], axis=1)
+            else:
+                rows = np.broadcast_to(state, (self.members, *state.shape))
+                state = np.concatenate([rows, y.T[..., None]], axis=2)
+        q = _apply(self.network, state)
+        margin = q[..., 0] - q[..., 1]
+        if self.members > 1:
+            margin = np.sort(margin, axis=0)[(self.members - 1) // 2]  # as PathOutput.vote does
+        return Judgement(margin, y)
+
+
+def _apply(layers: list[Layer], values: FloatArray) -> FloatArray:
+    for layer in layers:
+        values = layer(values)
+    return values
+
+
+def _layers(network: nn.Module) -> list[Layer]:
+    """Turn the layers of a network into functions of arrays."""
+    parts = list(network) if isinstance(network, nn.Sequential) else [network]
+    return [_layer(part) for part in parts]
+
+
+def _layer(part: nn.Module) -> Layer:
+    if isinstance(part, nn.Linear):
+        return _linear(_array(part.weight.T), _array(part.bias))
+    if isinstance(part, StackedLinear):
+        return _linear(_array(part.weight), _array(part.bias))
+    if isinstance(part, nn.LayerNorm | StackedLayerNorm):
+        return _layer_norm(_array(part.weight), _array(part.bias))
+    return _ACTIVATIONS[type(part)]
+
+
+def _linear(weight: FloatArray, bias: FloatArray) -> Layer:
+    return lambda values: np.asarray(values @ weight + bias)
+
+
+def _layer_norm(weight: FloatArray, bias: FloatArray) -> Layer:
+    def layer(values: FloatArray) -> FloatArray:
+        centred = values - values.mean(axis=-1, keepdims=True)
+        variance = np.square(centred).mean(axis=-1, keepdims=True)
+        return np.asarray(centred / np.sqrt(variance + 1e-5) * weight + bias)
+
+    return layer
+
+
+def _silu(values: FloatArray) -> FloatArray:
+    half = 0.5 * values  # x σ(x) = ½x (1 + tanh ½x), which cannot overflow
+    return np.asarray(half + half * np.tanh(half))
+
+
+def _gelu(values: FloatArray) -> FloatArray:
+    from scipy.special import erf
+
+    return np.asarray(0.5 * values * (1 + erf(values / np.sqrt(2))))
+
+
+_ACTIVATIONS: dict[type[nn.Module], Layer] = {
+    nn.SiLU: _silu,
+    nn.ReLU: lambda values: np.maximum(values, 0),
+    nn.Tanh: np.tanh,
+    nn.GELU: _gelu,
+}
+
+
+def _array(values: Tensor) -> FloatArray:
+    with torch.no_grad():
+        return np.ascontiguousarray(values.detach().double().cpu().numpy())

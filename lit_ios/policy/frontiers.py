@@ -1,0 +1,54 @@
+"""The trade-off between missed events and lost time, with what paths drawn anew would change."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lit_ios.batches import PathBatch
+from lit_ios.functional.frontier import at_levels, frontier, frontier_bands, records
+from lit_ios.metrics import path_metrics
+from lit_ios.trajectories import FloatArray
+
+
+class FrontierCurve(NamedTuple):
+    """Missed events against time to event for every threshold; (K,) each."""
+
+    event_miss_rate: FloatArray  # falling
+    time_to_event: FloatArray  # at the highest threshold that misses no more
+    threshold: FloatArray
+    low: FloatArray  # bootstrap band of the time to event, over paths
+    high: FloatArray
+    chosen: tuple[float, float]  # event-miss rate and time to event of the policy's threshold
+
+
+def frontier_curve(
+    margin: Tensor, batch: PathBatch, threshold: float, draws: int = 200, seed: int = 0
+) -> FrontierCurve:
+    """Return the frontier of known margins, with a bootstrap band over paths."""
+    found = records(margin, batch)
+    curve = frontier(found.value, found.caught, found.time_left, batch.stopped.sum())
+    rate = curve.event_miss_rate
+    first = torch.ones_like(rate, dtype=torch.bool)
+    first[1:] = rate[1:] < rate[:-1]  # the highest threshold that reaches this rate
+    first[0] = False  # never to stop has no time to event
+    levels = rate[first]
+    low, high = frontier_bands(found, batch.stopped, levels, draws, seed)
+    measured = measure(margin, batch, threshold)
+    return FrontierCurve(
+        event_miss_rate=levels.numpy(),
+        time_to_event=at_levels(curve, levels).numpy(),
+        threshold=curve.threshold[first].numpy(),
+        low=low.numpy(),
+        high=high.numpy(),
+        chosen=(measured["event_miss_rate"], measured["time_to_event_mean"]),
+    )
+
+
+def measure(margin: Tensor, batch: PathBatch, threshold: float) -> dict[str, float]:
+    """Return M1–M4 at a threshold."""
+    metrics = path_metrics("")
+    metrics.update(margin, batch, torch.tensor(threshold, dtype=torch.float64))
+    return {name: float(value) for name, value in metrics.compute().items()}

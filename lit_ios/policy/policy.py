@@ -1,0 +1,399 @@
+"""A trained model as a rule that can be relied on: loaded, asked, calibrated, exported."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from lit_ios import modules
+from lit_ios.batches import path_batch, path_groups
+from lit_ios.checkpoints import read_checkpoint
+from lit_ios.checks import UserError, check_number
+from lit_ios.functional import stop_probability
+from lit_ios.functional.frontier import (
+    balanced_margin,
+    cheapest_margin,
+    conformal_margin,
+    highest_margins,
+)
+from lit_ios.modules import StoppingModule
+from lit_ios.policy.engine import Engine
+from lit_ios.policy.explanations import Explanation, explain
+from lit_ios.policy.exports import export
+from lit_ios.policy.frontiers import FrontierCurve, frontier_curve, measure
+from lit_ios.policy.inputs import EngineInputs, Inputs, inputs_of
+from lit_ios.policy.streams import Missing, Rule, Stream, Streams
+from lit_ios.policy.tables import Table, as_arrow, like
+from lit_ios.readers.table import TableRoles, table_paths
+from lit_ios.sampling.states import build_states
+from lit_ios.trajectories import FloatArray, IntArray, Trajectory, TrajectorySet, path_digests
+
+ROWS_AT_ONCE = 65_536
+ROUNDING = 1e-6  # by which single precision, as exported policies have, may differ
+
+
+class Calibration(NamedTuple):
+    """How a threshold was chosen, and what it does on the calibration paths."""
+
+    threshold: float
+    rule: Literal["balanced_accuracy", "cost", "event_miss_rate"]
+    paths: int
+    events: int  # of them stopped
+    event_miss_rate: float
+    time_to_event: float  # mean; NaN if nothing is caught
+    balanced_accuracy: float
+    level: float | None = None  # of the event-miss rate, guaranteed in the mean over fresh paths
+
+
+class StoppingPolicy:
+    """When to stop: margins, probabilities and decisions in the units of the data.
+
+    Args:
+        module: the trained model.
+        inputs: how observations become features; by default they are them.
+        checkpoint: what the model was loaded from, for `save`.
+    """
+
+    def __init__(
+        self,
+        module: StoppingModule,
+        inputs: Inputs | None = None,
+        checkpoint: dict[str, Any] | None = None,
+    ) -> None:
+        self.module = copy.deepcopy(module).cpu().double().eval()
+        self.module.requires_grad_(False)
+        self.lags = int(module.hparams["lags"])
+        self.include_time = bool(module.hparams["include_time"])
+        self.inputs = inputs or Inputs(module.hparams["feature_names"])
+        self.calibration: Calibration | None = None
+        self._checkpoint = checkpoint
+        self._engine = Engine(self.module)
+
+    @classmethod
+    def load(
+        cls, file: str | Path, module_class: type[StoppingModule] | None = None
+    ) -> StoppingPolicy:
+        """Read a checkpoint; no trainer and no data are needed.
+
+        Args:
+            file: a checkpoint that training or `save` wrote.
+            module_class: of a model that is none of this package's.
+        """
+        content = read_checkpoint(file)
+        if "lit_ios" not in content:
+            raise UserError(f"{file} is of an older version, which did not say what it is of")
+        name = content["lit_ios"]["class"]
+        model = module_class or getattr(modules, name, None)
+        if model is None:
+            raise UserError(f"{file}: the model is of the class {name}: give it as module_class")
+        arguments = content["hyper_parameters"].items()  # LightningCLI adds some of its own
+        module = model(**{key: value for key, value in arguments if not key.startswith("_")})
+        module.load_state_dict(content["state_dict"])
+        policy = cls(module, inputs_of(content), content)
+        if "calibration" in content:
+            policy.calibration = Calibration(**content["calibration"])
+        return policy
+
+    def save(self, file: str | Path) -> None:
+        """Write a checkpoint with the threshold as it is now."""
+        if self._checkpoint is None:
+            raise UserError("this policy was not loaded from a checkpoint: save its trainer's")
+        content = dict(self._checkpoint)
+        threshold = torch.tensor(self.threshold, dtype=torch.float64)
+        content["state_dict"] = content["state_dict"] | {"threshold": threshold}
+        if self.calibration is not None:
+            content["calibration"] = self.calibration._asdict()
+        torch.save(content, file)
+
+    # What it is ----------------------------------------------------------------------------------
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of what an array of observations holds, in order."""
+        return self.inputs.names
+
+    @property
+    def threshold(self) -> float:
+        """Margin b from which on the policy stops."""
+        return float(self.module.threshold)
+
+    @threshold.setter
+    def threshold(self, value: float) -> None:
+        if np.isnan(value):
+            raise UserError("the threshold must be a number")
+        self.module.threshold.fill_(value)
+
+    @property
+    def epsilon(self) -> float:
+        """Temperature of the stopping probability."""
+        return float(self.module.epsilon)
+
+    @property
+    def fingerprint(self) -> str:
+        """Short name of the weights."""
+        digest = hashlib.blake2b(digest_size=8)
+        for name, values in sorted(self.module.state_dict().items()):
+            if name not in ("threshold", "confidence"):
+                digest.update(name.encode() + values.numpy().tobytes())
+        return digest.hexdigest()
+
+    # Whole paths ---------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        table: Table,
+        path: str | None = None,
+        time: str | None = None,
+        **roles: Any,
+    ) -> Any:
+        """Judge every row of a table of paths.
+
+        Returns the rows as they were given, in a table of the same kind (pandas, polars, else
+        pyarrow): path, time, margin, probability, stop, and first_stop on the row where the
+        policy ends the path; margin_spread with several members.
+
+        Args:
+            table: pandas, polars, pyarrow or a dictionary of columns; or a file.
+            path: column that names the path; by default as in training.
+            time: column of times; by default as in training.
+            **roles: further arguments of TableRoles: sort, missing, time_unit.
+        """
+        arrow = as_arrow(table)
+        known = self._roles(path, time, **roles)
+        features, rows = self._read(arrow, known)
+        paths = self._states(features)
+        columns: dict[str, FloatArray] = {"margin": np.empty(len(rows))}
+        if self.module.members > 1:
+            columns["margin_spread"] = np.empty(len(rows))
+        done = 0
+        for batch in self._batches(paths):
+            with torch.inference_mode():
+                output = self.module(batch)
+            found = {"margin": output.margin, "margin_spread": output.spread}
+            for name, values in columns.items():
+                values[done : done + len(batch.step)] = found[name].numpy()
+            done += len(batch.step)
+        margin = columns.pop("margin")
+        stop = margin >= self.threshold
+        before: IntArray = np.cumsum(stop) - stop
+        first = stop & (before == np.repeat(before[paths.offsets[:-1]], paths.lengths))
+        probability = stop_probability(torch.from_numpy(margin), self.epsilon).numpy()
+        made = {"margin": margin, **columns, "probability": probability}
+        made |= {"stop": stop, "first_stop": first}
+        order = np.argsort(rows, kind="stable")
+        result = arrow.select([known.path_column, known.time_column])
+        if len(rows) < result.num_rows:  # rows with missing values were dropped
+            result = result.take(pa.array(rows[order]))
+        for name, values in made.items():
+            result = result.append_column(name, pa.array(values[order]))
+        return like(table, result)
+
+    def margins(self, paths: TrajectorySet) -> FloatArray:
+        """Return the margin of every row of paths of features; (N,)."""
+        return self._margins(self._states(paths)).numpy()
+
+    def _margins(self, states: TrajectorySet) -> torch.Tensor:
+        """Return the margins of paths of states."""
+        if states.feature_names != self.module.state_names:
+            raise UserError(
+                f"the policy takes the features {', '.join(self.module.hparams['feature_names'])}, "
+                f"not {', '.join(states.feature_names)}"
+            )
+        with torch.inference_mode():
+            return torch.cat([self.module(batch).margin for batch in self._batches(states)])
+
+    @staticmethod
+    def _batches(states: TrajectorySet) -> Any:
+        groups = path_groups(states, np.arange(len(states)), ROWS_AT_ONCE)
+        return (path_batch(states, group) for group in groups)
+
+    def _states(self, paths: TrajectorySet) -> TrajectorySet:
+        return build_states(paths, self.lags, self.include_time)
+
+    def _roles(self, path: str | None, time: str | None, **roles: Any) -> TableRoles:
+        known = (self._checkpoint or {}).get("TableData", {})
+        path, time = path or known.get("path_column"), time or known.get("time_column")
+        if path is None or time is None:
+            raise UserError("name the columns: path='…', time='…'")
+        if "time_unit" in known:
+            roles = {"time_unit": known["time_unit"]} | roles
+        # an engine's sensors are scaled by its settings: those are read too
+        return TableRoles(path, time, features=self.inputs.names, **roles)
+
+    def _read(self, table: pa.Table, roles: TableRoles) -> tuple[TrajectorySet, IntArray]:
+        """Return paths of features, and where their rows lie in the table."""
+        paths, rows = table_paths(table, roles)
+        if paths.feature_names != roles.features:
+            text = next(name for name in self.inputs.names if name not in paths.feature_names)
+            raise UserError(f"column {text!r}: the policy takes numbers here, the table holds text")
+        if isinstance(self.inputs, EngineInputs):
+            values = self.inputs.matrix(np.asarray(paths.states, dtype=np.float64))
+            paths = paths.with_states(values, self.inputs.feature_names)
+        return paths, rows
+
+    def paths(
+        self, table: Table, path: str | None = None, time: str | None = None, **roles: Any
+    ) -> TrajectorySet:
+        """Return the paths of a table with the policy's features; arguments as for `predict`."""
+        return self._read(as_arrow(table), self._roles(path, time, **roles))[0]
+
+    def _labelled(
+        self, data: Table | TrajectorySet, path: str | None, time: str | None, **roles: Any
+    ) -> TrajectorySet:
+        """Return paths of states whose stops are known."""
+        if isinstance(data, TrajectorySet):
+            built = data.feature_names == self.module.state_names
+            return data if built else self._states(data)
+        return self._states(self.paths(data, path, time, **roles))
+
+    # Live paths ----------------------------------------------------------------------------------
+
+    def stream(self, saved: Mapping[str, Any] | None = None, missing: Missing = "refuse") -> Stream:
+        """Follow one live path, from its beginning or from a saved state."""
+        return Stream(self._rule(), saved, missing)
+
+    def stream_many(
+        self, saved: Mapping[str, Any] | None = None, missing: Missing = "refuse"
+    ) -> Streams:
+        """Follow many live paths at once."""
+        return Streams(self._rule(), saved, missing)
+
+    def _rule(self) -> Rule:
+        return Rule(
+            self._engine, self.inputs, self.lags, self.include_time, self.epsilon, self.threshold,
+            float(self.module.time_step), self.fingerprint,
+        )  # fmt: skip
+
+    # The threshold -------------------------------------------------------------------------------
+
+    def calibrate(
+        self,
+        data: Table | TrajectorySet,
+        path: str | None = None,
+        time: str | None = None,
+        *,
+        max_event_miss_rate: float | None = None,
+        miss_cost: float | None = None,
+        time_cost: float | None = None,
+        **roles: Any,
+    ) -> Calibration:
+        """Choose the threshold on paths the model was not trained on.
+
+        By `max_event_miss_rate` the highest threshold that keeps the mean miss rate on fresh paths
+        at or below it, whatever their law (conformal risk control); by `miss_cost` and
+        `time_cost` the cheapest one; by neither the one of the highest balanced accuracy.
+
+        Args:
+            data: a table (see `predict`), a file or a TrajectorySet, with stops.
+            path: column that names the path; by default as in training.
+            time: column of times; by default as in training.
+            max_event_miss_rate: level α in (0, 1) of the guarantee.
+            miss_cost: cost of a missed event.
+            time_cost: cost of one unit of time between the policy's stop and the event.
+            **roles: further arguments of TableRoles: stop_column, censored_column, sort, missing.
+        """
+        costs = (miss_cost, time_cost)
+        if (miss_cost is None) != (time_cost is None):
+            raise UserError("miss_cost and time_cost are needed together")
+        if max_event_miss_rate is not None and costs != (None, None):
+            raise UserError("choose by max_event_miss_rate or by costs, not by both")
+        states = self._labelled(data, path, time, **roles)
+        self._refuse_training_paths(states)
+        if not states.stopped.any():
+            raise UserError("no calibration path was stopped: there is nothing to miss")
+        margin, batch = self._margins(states), path_batch(states)
+        if max_event_miss_rate is not None:
+            check_number("max_event_miss_rate", max_event_miss_rate, above=0, at_most=0.999)
+            exact = conformal_margin(highest_margins(margin, batch), max_event_miss_rate)
+            threshold = exact - ROUNDING * exact.abs().clamp(min=1)
+        elif miss_cost is not None and time_cost is not None:
+            check_number("miss_cost", miss_cost, above=0)
+            check_number("time_cost", time_cost, above=0)
+            threshold = cheapest_margin(margin, batch, miss_cost, time_cost)
+        else:
+            threshold = balanced_margin(margin, batch)
+        self.threshold = float(threshold)
+        measured = measure(margin, batch, self.threshold)
+        self.calibration = Calibration(
+            threshold=self.threshold,
+            rule="balanced_accuracy" if max_event_miss_rate is miss_cost is None
+            else "event_miss_rate" if miss_cost is None else "cost",
+            paths=len(states),
+            events=int(states.stopped.sum()),
+            event_miss_rate=measured["event_miss_rate"],
+            time_to_event=measured["time_to_event_mean"],
+            balanced_accuracy=measured["balanced_accuracy"],
+            level=max_event_miss_rate,
+        )  # fmt: skip
+        return self.calibration
+
+    def _refuse_training_paths(self, states: TrajectorySet) -> None:
+        trained = set((self._checkpoint or {}).get("lit_ios", {}).get("training_paths", []))
+        known = [i for i, digest in enumerate(path_digests(states)) if digest in trained]
+        if known:
+            raise UserError(
+                f"{len(known)} of the {len(states)} calibration paths were trained on, e.g. "
+                f"{states.names[known[0]]!r}: a threshold chosen on them would promise too much"
+            )
+
+    def frontier(
+        self,
+        data: Table | TrajectorySet,
+        path: str | None = None,
+        time: str | None = None,
+        *,
+        draws: int = 200,
+        seed: int = 0,
+        **roles: Any,
+    ) -> FrontierCurve:
+        """Return the trade-off between missed events and lost time (M5), with a bootstrap band.
+
+        Args:
+            data: a table (see `predict`), a file or a TrajectorySet, with stops.
+            path: column that names the path; by default as in training.
+            time: column of times; by default as in training.
+            draws: bootstrap samples of paths.
+            seed: of the samples.
+            **roles: further arguments of TableRoles.
+        """
+        states = self._labelled(data, path, time, **roles)
+        if not states.stopped.any():
+            raise UserError("no path was stopped: there is nothing to miss")
+        return frontier_curve(
+            self._margins(states), path_batch(states), self.threshold, draws, seed
+        )
+
+    # Beyond --------------------------------------------------------------------------------------
+
+    def explain(
+        self, observation: Any, stream: Stream | None = None, time: float | None = None
+    ) -> Explanation:
+        """Say what the margin of an observation is made of, by coordinate of the state.
+
+        Args:
+            observation: as for `stream.step`.
+            stream: the live path it would be the next row of; a new path by default. It is not
+                advanced.
+            time: of the observation.
+        """
+        return explain(self, observation, stream, time)
+
+    def explain_row(self, path: Trajectory, row: int) -> Explanation:
+        """Say what the margin of one row of a path of features is made of."""
+        assert path.times is not None
+        plain = self._rule()._replace(inputs=Inputs(self.module.hparams["feature_names"]))
+        stream = Stream(plain)
+        for i in range(row):
+            stream.step(path.states[i], path.times[i])
+        return explain(self, path.states[row], stream, path.times[row])
+
+    def export(self, file: str | Path) -> Path:
+        """Write the policy for other programs: .onnx, or .pt2 for torch.export."""
+        return export(self, Path(file))

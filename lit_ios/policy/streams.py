@@ -1,0 +1,317 @@
+"""Live paths, one row at a time: the same margins as for whole paths, at constant cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from lit_ios.checks import UserError, check_choice
+from lit_ios.policy.engine import Engine
+from lit_ios.policy.inputs import Inputs
+from lit_ios.trajectories import BoolArray, FloatArray, IntArray
+
+Missing = Literal["refuse", "carry"]
+
+
+class Decision(NamedTuple):
+    """What the policy says of the newest row of a live path."""
+
+    stop: bool
+    margin: float
+    probability: float
+    t: int  # number of the row in its path, from 0
+    time: float  # since the path began, in the data's unit
+
+
+class Decisions(NamedTuple):
+    """What the policy says of the newest rows of several live paths; (B,) each."""
+
+    stop: BoolArray
+    margin: FloatArray
+    probability: FloatArray
+    t: IntArray
+    time: FloatArray
+
+
+class Rule(NamedTuple):
+    """All a live path needs to know of its policy."""
+
+    engine: Engine
+    inputs: Inputs
+    lags: int
+    include_time: bool
+    epsilon: float
+    threshold: float
+    time_step: float  # between rows, where no time is given
+    fingerprint: str  # of the weights
+
+
+class Stream:
+    """One live path.
+
+    Args:
+        rule: of the policy.
+        saved: what `state` returned, to go on from there.
+        missing: a missing value (NaN or None) is refused, or the last known one carried on.
+    """
+
+    def __init__(
+        self, rule: Rule, saved: Mapping[str, Any] | None = None, missing: Missing = "refuse"
+    ) -> None:
+        check_choice("missing", missing, Missing)
+        self._rule, self._missing = rule, missing
+        self.t = -1
+        self._start = self._time = 0.0
+        self._y: FloatArray = np.zeros((1, rule.engine.y_dim))
+        self._recent: list[FloatArray] = []  # newest features first, lags + 1 of them
+        self.stopped_at: int | None = None
+        if saved is not None:
+            _check_saved(saved, rule)
+            self.t, self.stopped_at = saved["t"], saved["stopped_at"]
+            self._start, self._time = saved["start"], saved["time"]
+            self._y = np.array([saved["y"]], dtype=np.float64)
+            self._recent = [np.array(row, dtype=np.float64) for row in saved["recent"]]
+
+    def step(self, observation: Any, time: float | None = None) -> Decision:
+        """Take the next row; say whether to stop.
+
+        Args:
+            observation: features by name, or an array in the policy's order; raw units.
+            time: of the row, in the data's unit; by default one usual step after the last.
+        """
+        rule = self._rule
+        features = rule.inputs.row(observation)
+        if not np.isfinite(features).all():
+            last = self._recent[0] if self._recent else None
+            features = _mended(features, last, rule.inputs, self._missing)
+        now = self._now(time)
+        recent = [features, *self._recent[: rule.lags]]
+        recent += [recent[-1]] * (rule.lags + 1 - len(recent))
+        first = self.t < 0
+        elapsed = 0.0 if first else now - self._start
+        parts = [*recent, np.array([elapsed])] if rule.include_time else recent
+        state = np.concatenate(parts)[None]
+        margins, y = rule.engine.judge(state, self.t + 1, self._y)
+        if first:
+            self._start = now
+        self.t, self._time, self._y, self._recent = self.t + 1, now, y, recent
+        margin = float(margins[0])
+        stop = margin >= rule.threshold
+        if stop and self.stopped_at is None:
+            self.stopped_at = self.t
+        return Decision(stop, margin, _sigmoid(margin / rule.epsilon), self.t, elapsed)
+
+    def _now(self, time: float | None) -> float:
+        if time is None:
+            return 0.0 if self.t < 0 else self._time + self._rule.time_step
+        now = float(time)
+        if not math.isfinite(now):
+            raise UserError(f"time must be a finite number, got {time}")
+        if self.t >= 0 and now <= self._time:
+            raise UserError(f"time must increase: {now:g} after {self._time:g}")
+        return now
+
+    def copy(self) -> Stream:
+        """Return a stream that goes on from here by itself."""
+        return Stream(self._rule, self.state(), self._missing)
+
+    def state(self) -> dict[str, Any]:
+        """Return all there is to know of the path so far, as plain JSON."""
+        return {
+            "policy": self._rule.fingerprint,
+            "t": self.t,
+            "start": self._start,
+            "time": self._time,
+            "stopped_at": self.stopped_at,
+            "y": self._y[0].tolist(),
+            "recent": [row.tolist() for row in self._recent],
+        }
+
+
+class Streams:
+    """Many live paths, each joining with its first row and leaving when it is ended.
+
+    Args:
+        rule: of the policy.
+        saved: what `state` returned, to go on from there.
+        missing: a missing value (NaN) is refused, or the last known one carried on.
+    """
+
+    def __init__(
+        self, rule: Rule, saved: Mapping[str, Any] | None = None, missing: Missing = "refuse"
+    ) -> None:
+        check_choice("missing", missing, Missing)
+        self._rule, self._missing = rule, missing
+        self._slot: dict[Hashable, int] = {}
+        self._free: list[int] = []
+        features = len(rule.inputs.feature_names)
+        self._t = np.zeros(0, dtype=np.int64)
+        self._start, self._time = np.zeros(0), np.zeros(0)
+        self._y = np.zeros((0, rule.engine.y_dim))
+        self._recent = np.zeros((0, rule.lags + 1, features))
+        if saved is not None:
+            _check_saved(saved, rule)
+            self._grow(len(saved["paths"]))
+            for name, path in zip(saved["paths"], saved["states"], strict=True):
+                slot = self._slot[name] = self._free.pop()
+                self._t[slot], self._start[slot] = path["t"], path["start"]
+                self._time[slot], self._y[slot] = path["time"], path["y"]
+                self._recent[slot] = path["recent"]
+
+    def __len__(self) -> int:
+        """Return the number of live paths."""
+        return len(self._slot)
+
+    def __contains__(self, name: Hashable) -> bool:
+        """Say whether a path is live."""
+        return name in self._slot
+
+    @property
+    def paths(self) -> list[Hashable]:
+        """Names of the live paths."""
+        return list(self._slot)
+
+    def step(
+        self, paths: Sequence[Hashable], observations: Any, times: Any | None = None
+    ) -> Decisions:
+        """Take the next row of each of these paths; a name not met before begins a new path.
+
+        Args:
+            paths: B names, none of them twice.
+            observations: (B, D) features in the policy's order, or B mappings by name; raw units.
+            times: (B,) times of the rows; by default one usual step after each path's last.
+        """
+        rule, names = self._rule, list(paths)
+        if len(set(names)) < len(names):
+            raise UserError("a path can take one row at a time, but a name is there twice")
+        features = self._features(observations)
+        if len(features) != len(names):
+            raise UserError(f"{len(names)} paths, but {len(features)} observations")
+        known = np.array([name in self._slot for name in names], dtype=bool)
+        live = np.array([self._slot[name] for name in names if name in self._slot], dtype=int)
+        features = self._without_missing(features, known, live, names)
+        now = self._now(times, known, live, names)
+        slots = np.empty(len(names), dtype=int)
+        slots[known], slots[~known] = live, self._join(names, known)  # nothing fails from here on
+        self._t[slots] += 1
+        self._time[slots] = now
+        self._start[slots[~known]] = now[~known]
+        if rule.lags:
+            self._recent[live, 1:] = self._recent[live, :-1]
+        self._recent[live, 0] = features[known]
+        self._recent[slots[~known]] = features[~known, None]
+        elapsed = now - self._start[slots]
+        state = self._recent[slots].reshape(len(names), -1)
+        if rule.include_time:
+            state = np.concatenate([state, elapsed[:, None]], axis=1)
+        steps = self._t[slots]
+        margin, self._y[slots] = rule.engine.judge(state, steps, self._y[slots])
+        probability = 0.5 + 0.5 * np.tanh(0.5 * margin / rule.epsilon)
+        return Decisions(margin >= rule.threshold, margin, probability, steps, elapsed)
+
+    def end(self, paths: Iterable[Hashable]) -> None:
+        """Forget these paths; their places are given to others."""
+        for name in list(paths):
+            if name not in self._slot:
+                raise UserError(f"there is no live path {name!r}")
+            self._free.append(self._slot.pop(name))
+
+    def state(self) -> dict[str, Any]:
+        """Return all there is to know of the live paths; plain JSON if their names are."""
+        slots = self._slot.values()
+        states = [
+            {
+                "t": int(self._t[slot]),
+                "start": float(self._start[slot]),
+                "time": float(self._time[slot]),
+                "y": self._y[slot].tolist(),
+                "recent": self._recent[slot].tolist(),
+            }
+            for slot in slots
+        ]
+        return {"policy": self._rule.fingerprint, "paths": list(self._slot), "states": states}
+
+    def _features(self, observations: Any) -> FloatArray:
+        inputs = self._rule.inputs
+        if len(observations) and isinstance(observations[0], Mapping):
+            return np.array([inputs.row(one) for one in observations])
+        return inputs.matrix(np.asarray(observations, dtype=np.float64))
+
+    def _without_missing(
+        self, features: FloatArray, known: BoolArray, live: IntArray, names: list[Hashable]
+    ) -> FloatArray:
+        if np.isfinite(features).all():
+            return features
+        last = np.full_like(features, np.nan)
+        last[known] = self._recent[live, 0]
+        mended = features.copy()
+        for row in np.flatnonzero(~np.isfinite(features).all(axis=1)):
+            where = f"path {names[row]!r}, "
+            before = last[row] if known[row] else None
+            mended[row] = _mended(features[row], before, self._rule.inputs, self._missing, where)
+        return mended
+
+    def _now(
+        self, times: Any | None, known: BoolArray, live: IntArray, names: list[Hashable]
+    ) -> FloatArray:
+        if times is None:
+            now = np.zeros(len(names))
+            now[known] = self._time[live] + self._rule.time_step
+            return now
+        now = np.array(times, dtype=np.float64)
+        if now.shape != (len(names),) or not np.isfinite(now).all():
+            raise UserError(f"{len(names)} finite times are needed, got {times!r}")
+        late = now[known] <= self._time[live]
+        if late.any():
+            row = int(np.flatnonzero(known)[np.argmax(late)])
+            before = self._time[self._slot[names[row]]]
+            raise UserError(
+                f"path {names[row]!r}: time must increase: {now[row]:g} after {before:g}"
+            )
+        return now
+
+    def _join(self, names: list[Hashable], known: BoolArray) -> list[int]:
+        """Give new paths a place."""
+        new = [name for name, there in zip(names, known, strict=True) if not there]
+        if len(new) > len(self._free):
+            self._grow(max(len(new) - len(self._free), len(self._t)))
+        slots = [self._free.pop() for _ in new]
+        self._slot.update(zip(new, slots, strict=True))
+        self._t[slots] = -1
+        self._y[slots] = 0.0
+        return slots
+
+    def _grow(self, more: int) -> None:
+        size = len(self._t)
+        for name in ("_t", "_start", "_time", "_y", "_recent"):
+            values = getattr(self, name)
+            extra = np.zeros((more, *values.shape[1:]), dtype=values.dtype)
+            setattr(self, name, np.concatenate([values, extra]))
+        self._free += range(size + more - 1, size - 1, -1)
+
+
+def _mended(
+    features: FloatArray, last: FloatArray | None, inputs: Inputs, missing: Missing, where: str = ""
+) -> FloatArray:
+    """Carry on the last known value of what is missing, or refuse it."""
+    bad = ~np.isfinite(features)
+    name = inputs.feature_names[int(np.argmax(bad))]
+    if missing == "refuse":
+        raise UserError(
+            f"{where}feature {name!r}: missing or infinite; missing='carry' takes the last value"
+        )
+    if last is None:
+        raise UserError(f"{where}feature {name!r}: missing value in the first row of a path")
+    return np.where(bad, last, features)
+
+
+def _check_saved(saved: Mapping[str, Any], rule: Rule) -> None:
+    if saved.get("policy") != rule.fingerprint:
+        raise UserError("the saved state belongs to another policy: its weights differ")
+
+
+def _sigmoid(x: float) -> float:
+    return 0.5 + 0.5 * math.tanh(0.5 * x)

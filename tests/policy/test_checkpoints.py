@@ -1,0 +1,168 @@
+"""From a trained run to a policy: by Python and from the shell."""
+
+import json
+import warnings
+
+import numpy as np
+import pyarrow.csv
+import pytest
+import torch
+
+from lit_ios import StoppingPolicy
+from lit_ios.__main__ import main
+from lit_ios.checks import UserError
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Train once on a table with a column of text; return checkpoint, data module and table."""
+    import train
+
+    folder = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(0)
+    lines = ["unit,day,heat,colour,failed"]
+    for unit in range(60):
+        length = int(rng.integers(3, 9))
+        for day in range(length):
+            heat = rng.normal() + 3 * (day == length - 1)
+            colour = rng.choice(["red", "blue"])
+            failed = int(day == length - 1 and unit % 5 > 0)
+            lines.append(f"u{unit},{day * 2},{heat:.4f},{colour},{failed}")
+    table = folder / "table.csv"
+    table.write_text("\n".join(lines) + "\n")
+    root = __import__("repository").ROOT
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cli = train.main([
+            "fit", f"--config={root}/configs/data/table.yaml",
+            f"--config={root}/configs/model/do_iqs_lb.yaml", f"--data.init_args.file={table}",
+            "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
+            "--data.init_args.stop_column=failed", f"--runs_dir={folder}/runs",
+            "--trainer.max_epochs=3", "--trainer.enable_progress_bar=false", "--threads=1",
+        ])  # fmt: skip
+    best = __import__("pathlib").Path(cli.trainer.checkpoint_callback.best_model_path)
+    return best, cli, table
+
+
+def test_policy_has_the_margins_of_the_trained_module(run):
+    best, cli, table = run
+    policy = StoppingPolicy.load(best)
+    assert policy.feature_names == ("heat", "colour=blue", "colour=red")
+    assert float(policy.module.time_step) == 2.0
+    test = cli.datamodule.splits.test
+    module = cli.model.eval()
+    with torch.no_grad():
+        expected = module(cli.datamodule.first_paths("test")[0]).margin
+    found = policy.predict(table)  # path and time are known from training
+    rows = {(r["unit"], r["day"]): r["margin"] for r in found.to_pylist()}
+    names = np.repeat(test.names, test.lengths)
+    for name, time, margin in zip(names, test.times, expected.tolist(), strict=True):
+        assert rows[name, time] == pytest.approx(margin, abs=2e-5)
+
+
+def test_live_row_of_a_table_is_taken_by_its_columns(run):
+    best, _, table = run
+    policy = StoppingPolicy.load(best)
+    rows = pyarrow.csv.read_csv(table).to_pylist()[:3]
+    margins = policy.predict(table)["margin"].to_pylist()
+    stream = policy.stream()
+    for row, margin in zip(rows, margins, strict=False):
+        assert stream.step(row, row["day"]).margin == pytest.approx(margin)
+
+
+def test_threshold_and_how_it_was_chosen_are_kept_in_the_file(run, tmp_path):
+    best, cli, _ = run
+    policy = StoppingPolicy.load(best)
+    found = policy.calibrate(cli.datamodule.splits.val, max_event_miss_rate=0.25)
+    policy.save(tmp_path / "policy.ckpt")
+    again = StoppingPolicy.load(tmp_path / "policy.ckpt")
+    assert again.threshold == policy.threshold == found.threshold
+    assert again.calibration == found
+    assert again.fingerprint == policy.fingerprint
+    assert StoppingPolicy.load(best).threshold == 0.0
+
+
+def test_training_paths_are_never_calibrated_on(run):
+    best, cli, table = run
+    policy = StoppingPolicy.load(best)
+    with pytest.raises(UserError, match=r"of the 60 calibration paths were trained on, e\.g\. 'u"):
+        policy.calibrate(table, stop_column="failed", max_event_miss_rate=0.2)
+    with pytest.raises(UserError, match="were trained on"):
+        policy.calibrate(cli.datamodule.splits.train)
+
+
+def test_checkpoint_can_still_be_tested_and_resumed_after_calibration(run, tmp_path):
+    import train
+
+    best, cli, _ = run
+    policy = StoppingPolicy.load(best)
+    policy.calibrate(cli.datamodule.splits.val)
+    file = best.with_name("calibrated.ckpt")
+    policy.save(file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tested = train.main(["test", f"--ckpt_path={file}"])
+    assert float(tested.model.threshold) == policy.threshold
+    file.unlink()
+
+
+def test_shell_calibrates_draws_predicts_explains_and_exports(run, tmp_path, capsys):
+    best, _, table = run
+    policy = tmp_path / "policy.ckpt"
+    columns = ["--data", str(table), "--stop", "failed"]
+    calibrate = ["calibrate", str(best), "--max-event-miss-rate", "0.3", "--output", str(policy)]
+    assert main(calibrate) == 0
+    assert "at most 0.3" in capsys.readouterr().out
+    figure = tmp_path / "frontier.png"
+    assert main(["frontier", str(best), "--draws=5", "--output", str(figure)]) == 0
+    assert "do_iqs_lb: event-miss rate" in capsys.readouterr().out
+    decisions = tmp_path / "decisions.parquet"
+    assert main(["predict", str(policy), *columns, "--output", str(decisions)]) == 0
+    why = tmp_path / "why.png"
+    explain = ["explain", str(policy), *columns, "--of", "u7", "--row", "2", "--output", str(why)]
+    assert main(explain) == 0
+    out = capsys.readouterr().out
+    assert "path u7, row 2" in out
+    assert "colour=red" in out
+    program = tmp_path / "policy.pt2"
+    assert main(["export", str(policy), str(program)]) == 0
+    for file in (figure, decisions, why, program):
+        assert file.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["calibrate", "BEST", "--max-event-miss-rate", "0.001"], "at least 999 calibration paths"),
+        (["calibrate", "nothing.ckpt"], "there is no file nothing.ckpt"),
+        (["predict", "BEST"], "give a table: --data FILE"),
+        (["predict", "BEST", "--data", "TABLE", "--output", "x.txt"], "must end in .csv or"),
+        (["explain", "BEST", "--data", "TABLE", "--of", "u99"], "there is no path 'u99'"),
+        (["explain", "BEST", "--data", "TABLE", "--of", "u1", "--row", "99"], "has rows 0 to"),
+        (["export", "BEST", "policy.h5"], "must end in .onnx or .pt2"),
+        (["calibrate", "BEST", "--data", "TABLE"], "were trained on"),
+    ],
+)
+def test_shell_says_what_is_wrong_in_one_sentence(words, message, run, capsys):
+    best, _, table = run
+    known = {"BEST": str(best), "TABLE": str(table)}
+    assert main([known.get(word, word) for word in words]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_checkpoint_of_another_version_is_named_so(run, tmp_path):
+    content = torch.load(run[0], weights_only=True)
+    del content["lit_ios"]
+    torch.save(content, tmp_path / "old.ckpt")
+    with pytest.raises(UserError, match="older version"):
+        StoppingPolicy.load(tmp_path / "old.ckpt")
+
+
+def test_fit_ends_with_the_frontier(run):
+    assert (run[0].parent.parent / "figures/frontier.png").is_file()
+
+
+def test_stream_state_is_plain_json(run):
+    stream = StoppingPolicy.load(run[0]).stream()
+    stream.step({"heat": 1, "colour": "red"})
+    assert json.loads(json.dumps(stream.state())) == stream.state()

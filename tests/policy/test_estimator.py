@@ -1,0 +1,145 @@
+"""The estimator behaves as scikit-learn expects, and as the variants do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from lit_ios import StoppingClassifier
+from lit_ios.checks import UserError
+
+
+def make_rows(paths=40, seed=0):
+    """Walks in the plane that stop on leaving the unit disc, or are censored after 15 rows."""
+    rng = np.random.default_rng(seed)
+    x, y, groups = [], [], []
+    for group in rng.permutation(paths):
+        walk = np.cumsum(rng.normal(0, 0.35, size=(15, 2)), axis=0)
+        outside = np.flatnonzero(np.hypot(*walk.T) >= 1)
+        length = outside[0] + 1 if len(outside) else 15
+        x += walk[:length].tolist()
+        y += [0] * (length - 1) + [int(len(outside) > 0)]
+        groups += [group] * length
+    return np.array(x), np.array(y), np.array(groups)
+
+
+X, Y, GROUPS = make_rows()
+FRESH = make_rows(seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return StoppingClassifier("iqs", epochs=30).fit(X, Y, GROUPS)
+
+
+def test_learns_the_region(fitted):
+    assert fitted.score(*FRESH) > 0.85
+
+
+def test_score_is_the_balanced_accuracy_of_rows_stopped_from_the_first_stop_on(fitted):
+    x, y, groups = FRESH
+    row_by_row = fitted.predict(x, groups)
+    stopped = np.array(
+        [row_by_row[: i + 1][groups[: i + 1] == groups[i]].max() for i in range(len(y))]
+    )
+    assert fitted.score(x, y, groups) == pytest.approx(balanced_accuracy_score(y, stopped))
+
+
+def test_predictions_agree_with_each_other(fitted):
+    x, _, groups = FRESH
+    margin, probability = fitted.decision_function(x, groups), fitted.predict_proba(x, groups)
+    assert (fitted.predict(x, groups) == (margin >= 0)).all()
+    assert np.allclose(probability.sum(axis=1), 1)
+    assert ((probability[:, 1] >= 0.5) == (margin >= 0)).all()
+    assert fitted.classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
+def test_order_of_groups_does_not_matter_but_that_of_rows_does(variant):
+    model = StoppingClassifier(variant, epochs=2, lags=1).fit(X, Y, GROUPS)
+    x, _, groups = FRESH
+    together = model.decision_function(x, groups)
+    order = np.concatenate([np.flatnonzero(groups == g) for g in np.unique(groups)[::-1]])
+    assert np.allclose(model.decision_function(x[order], groups[order]), together[order])
+    mixed = np.random.default_rng(0).permutation(np.unique(groups))
+    shuffled = np.concatenate([np.flatnonzero(groups == g) for g in mixed])
+    assert np.allclose(model.decision_function(x[shuffled], groups[shuffled]), together[shuffled])
+
+
+def test_same_seed_same_model_and_global_randomness_is_left_alone():
+    torch.manual_seed(5)
+    first = StoppingClassifier("iqs", epochs=2).fit(X, Y, GROUPS).decision_function(X, GROUPS)
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    second = StoppingClassifier("iqs", epochs=2).fit(X, Y, GROUPS).decision_function(X, GROUPS)
+    assert torch.rand(1) == expected
+    assert (first == second).all()
+
+
+def test_parameters_can_be_read_set_and_cloned():
+    model = StoppingClassifier("classifier", epochs=3, hidden=(8,), model_args={"gamma": 0.9})
+    copy = clone(model).set_params(epochs=4)
+    assert copy.get_params() == model.get_params() | {"epochs": 4}
+    assert copy.fit(X, Y, GROUPS).policy_.module.gamma == 0.9
+
+
+@pytest.mark.parametrize("variant", ["classifier_smote", "iqs_cs_smote", "do_iqs_lb"])
+def test_grid_search_over_groups_in_a_pipeline(variant):
+    x = np.column_stack([X, GROUPS])
+    model = StoppingClassifier(variant, epochs=2, group_column=-1)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), model), {"stoppingclassifier__hidden": [(4,), (8, 8)]},
+        cv=GroupKFold(2), error_score="raise",
+    ).fit(x, Y, groups=GROUPS)  # fmt: skip
+    assert search.predict(x).shape == Y.shape
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_columns_by_name_are_no_features():
+    frame = pd.DataFrame(X, columns=["u", "v"]).assign(unit=GROUPS)
+    frame["day"] = frame.groupby("unit").cumcount() * 3.0
+    model = StoppingClassifier("iqs", epochs=2, group_column="unit", time_column="day")
+    model.fit(frame, Y)
+    assert model.policy_.feature_names == ("u", "v")
+    assert float(model.policy_.module.time_step) == 3.0
+    given = StoppingClassifier("iqs", epochs=2).fit(X, Y, GROUPS, frame["day"])
+    expected = given.decision_function(X, GROUPS, frame["day"])
+    assert np.allclose(model.decision_function(frame), expected)
+
+
+def test_without_groups_paths_end_at_stops():
+    ended = np.concatenate([np.flatnonzero(g == GROUPS) for g in np.unique(GROUPS)
+                            if Y[g == GROUPS].any()])  # fmt: skip
+    model = StoppingClassifier("iqs", epochs=2).fit(X[ended], Y[ended])
+    grouped = StoppingClassifier("iqs", epochs=2).fit(X[ended], Y[ended], GROUPS[ended])
+    assert model.score(X[ended], Y[ended]) == grouped.score(X[ended], Y[ended], GROUPS[ended])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variant": "svm"}, "there is no variant 'svm'"),
+        ({"group_column": "unit"}, "X has no column 'unit'; there are x0, x1"),
+        ({"margin": "best"}, "margin"),
+    ],
+)
+def test_wrong_parameters_are_refused(change, message):
+    with pytest.raises(UserError, match=message):
+        StoppingClassifier(**{"epochs": 1} | change).fit(
+            X, Y, None if change.get("group_column") else GROUPS
+        )
+
+
+def test_rows_after_a_stop_are_refused():
+    y = Y.copy()
+    y[np.flatnonzero(GROUPS[0] == GROUPS)[0]] = 1
+    with pytest.raises(UserError, match=f"row 0: rows of group {GROUPS[0]} follow after its stop"):
+        StoppingClassifier("iqs", epochs=1).fit(X, y, GROUPS)
+    with pytest.raises(UserError, match="stops"):
+        StoppingClassifier("iqs", epochs=1).fit(X, np.zeros_like(Y), GROUPS)

@@ -1,0 +1,86 @@
+"""What a margin is made of adds up, and is right where it can be known."""
+
+import numpy as np
+import pytest
+import torch
+from policies import SETTINGS, make_policy, random_paths
+from torch import nn
+
+from lit_ios.batches import path_batch
+from lit_ios.sampling import build_states
+from lit_ios.variants import VARIANTS
+
+
+@pytest.mark.parametrize("settings", ["plain", "lags", "layer norm", "no time"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_shares_add_up_to_the_margin_above_that_of_the_average_state(variant, settings):
+    policy = make_policy(variant, **SETTINGS[settings])
+    path = max(random_paths(), key=len)
+    found = policy.explain_row(path, len(path) - 1)
+    total = found.average_margin + sum(found.shares.values())
+    assert total == pytest.approx(found.margin, abs=1e-8)
+
+
+def test_shares_of_a_linear_margin_are_weight_times_deviation():
+    policy = make_policy("iqs")
+    module = policy.module
+    module.network.trunk = nn.Sequential(nn.Identity())
+    module.network.q_head = nn.Linear(3, 2).double()
+    from lit_ios.policy import engine
+
+    engine._ACTIVATIONS[nn.Identity] = lambda values: values
+    policy._engine = engine.Engine(module)
+    raw = np.array([1.5, -2.0, 4.0])
+    stream = policy.stream()
+    stream.step([0.0, 0.0], 10.0)
+    found = policy.explain(raw[:2], stream, time=14.0)
+    weight = (module.network.q_head.weight[0] - module.network.q_head.weight[1]).detach().numpy()
+    scaled = (raw - module.state_mean.numpy()) / module.state_scale.numpy()
+    assert list(found.shares) == ["a", "b", "time"]
+    assert np.allclose(list(found.shares.values()), weight * scaled)
+    assert found.values == pytest.approx({"a": 1.5, "b": -2.0, "time": 4.0})
+
+
+@pytest.mark.parametrize("variant", ["model_based_iqs", "do_iqs"])
+def test_gains_are_those_of_the_whole_path(variant):
+    policy, paths = make_policy(variant), random_paths()
+    batch = path_batch(build_states(paths))
+    with torch.no_grad():
+        output = policy.module(batch, gains=True)
+    for i, path in enumerate(paths):
+        row = len(path) - 1
+        found = policy.explain_row(path, row)
+        at = paths.offsets[i] + row
+        assert found.margin == pytest.approx(float(output.margin[at]), abs=1e-9)
+        assert found.stop_gain == pytest.approx(float(output.q[at, 0]), abs=1e-9)
+        assert found.continuation_gain == pytest.approx(float(output.gain[at]), abs=1e-9)
+
+
+def test_members_are_explained_together():
+    policy = make_policy("do_iqs_lb", members=3)
+    path = max(random_paths(), key=len)
+    found = policy.explain_row(path, len(path) - 1)
+    stream = policy.stream()
+    for x, time in zip(path.states, path.times, strict=True):
+        margin = stream.step(x, time).margin
+    assert found.margin == pytest.approx(margin)
+
+
+def test_explaining_does_not_advance_the_stream():
+    policy = make_policy("do_iqs_lb")
+    stream = policy.stream()
+    stream.step([0.0, 1.0])
+    before = stream.state()
+    policy.explain([1.0, 1.0], stream)
+    assert stream.state() == before
+
+
+def test_figure_shows_the_largest_shares(tmp_path):
+    found = make_policy("do_iqs_lb", lags=2).explain([1.0, -1.0])
+    figure = found.figure(most=3)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(labels) == 4
+    assert labels[-1].endswith("others")
+    assert sum(bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(
+        sum(found.shares.values())
+    )

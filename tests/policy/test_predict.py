@@ -1,0 +1,96 @@
+"""Tables of all kinds in, the same kind out, every row where it was."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from policies import make_policy, random_paths
+
+from lit_ios import StoppingPolicy
+from lit_ios.checks import UserError
+
+
+def as_frame(paths, seed=None):
+    frame = pd.DataFrame(paths.states, columns=["a", "b"])
+    frame["unit"] = np.repeat(paths.names, paths.lengths)
+    frame["day"] = paths.times
+    return frame if seed is None else frame.sample(frac=1, random_state=seed)
+
+
+@pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
+def test_rows_stay_where_they_were_and_have_the_margins_of_their_paths(variant):
+    policy, paths = make_policy(variant), random_paths(12)
+    expected = dict(zip(zip(np.repeat(paths.names, paths.lengths), paths.times, strict=True),
+                        policy.margins(paths), strict=True))  # fmt: skip
+    frame = as_frame(paths, seed=3)
+    found = policy.predict(frame, path="unit", time="day", sort=True)
+    assert isinstance(found, pd.DataFrame)
+    assert found["unit"].tolist() == frame["unit"].tolist()
+    assert found["day"].tolist() == frame["day"].tolist()
+    for row in found.itertuples():
+        margin = expected[row.unit, row.day]
+        assert row.margin == pytest.approx(margin)
+        assert row.stop == (margin >= policy.threshold)
+        assert row.probability == pytest.approx(1 / (1 + np.exp(-margin / policy.epsilon)))
+    for _, part in found.sort_values("day").groupby("unit"):
+        stops = np.flatnonzero(part["stop"])
+        assert np.flatnonzero(part["first_stop"]).tolist() == stops[:1].tolist()
+
+
+def test_kind_of_table_does_not_matter(tmp_path):
+    policy, frame = make_policy(members=3), as_frame(random_paths())
+    names = {"path": "unit", "time": "day"}
+    expected = policy.predict(frame, **names)
+    file = tmp_path / "table.csv"
+    frame.to_csv(file, index=False)
+    columns = {name: frame[name].tolist() for name in frame}
+    for table in (pl.from_pandas(frame), pa.table(columns), columns, file, str(file)):
+        found = policy.predict(table, **names)
+        kind = pl.DataFrame if isinstance(table, pl.DataFrame) else pa.Table
+        assert isinstance(found, kind)
+        assert np.allclose(np.asarray(found["margin"]), expected["margin"])
+        assert np.allclose(np.asarray(found["margin_spread"]), expected["margin_spread"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop(columns="b"), "no column 'b'; there are 'a', 'unit', 'day'"),
+        (lambda f: f.assign(b=np.nan), "column 'b', path 'p0', row 1: missing or infinite value"),
+        (lambda f: f.assign(day=0.0), "the same time 0"),
+        (lambda f: f.assign(a="x"), "column 'a': the policy takes numbers here"),
+        (lambda f: 7, "a table must be a DataFrame"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused_with_the_place(change, message):
+    with pytest.raises(UserError, match=message):
+        make_policy().predict(change(as_frame(random_paths())), path="unit", time="day")
+
+
+def test_columns_must_be_named_where_training_did_not():
+    with pytest.raises(UserError, match="name the columns"):
+        make_policy().predict(as_frame(random_paths()))
+
+
+def test_many_rows_are_judged_by_parts_as_at_once(monkeypatch):
+    from lit_ios.policy import policy as module
+
+    policy, frame = make_policy(), as_frame(random_paths(30))
+    names = {"path": "unit", "time": "day"}
+    expected = policy.predict(frame, **names)
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
+    pd.testing.assert_frame_equal(policy.predict(frame, **names), expected, rtol=1e-9)
+
+
+def test_checkpoint_of_something_else_is_refused(tmp_path):
+    for name, content in {"a": {"weights": 1}, "b": {"state_dict": {}}}.items():
+        torch.save(content, tmp_path / name)
+        with pytest.raises(UserError, match="is no checkpoint of this program"):
+            StoppingPolicy.load(tmp_path / name)
+    (tmp_path / "c").write_text("text")
+    with pytest.raises(UserError, match="is no checkpoint of this program"):
+        StoppingPolicy.load(tmp_path / "c")
+    with pytest.raises(UserError, match="there is no file"):
+        StoppingPolicy.load(tmp_path / "d")

@@ -1,0 +1,192 @@
+"""Live paths: the same margins as whole paths, whatever is saved, missing or wrong."""
+
+import json
+
+import numpy as np
+import pytest
+from policies import SETTINGS, make_policy, random_paths
+
+from lit_ios.checks import UserError
+from lit_ios.variants import VARIANTS
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_prefix_has_the_margin_of_the_whole_path(variant, settings):
+    policy, paths = make_policy(variant, **settings), random_paths()
+    margins = policy.margins(paths)
+    for i, path in enumerate(paths):
+        stream = policy.stream()
+        for row, (x, time) in enumerate(zip(path.states, path.times, strict=True)):
+            decision = stream.step(x, time)
+            expected = margins[paths.offsets[i] + row]
+            assert decision.margin == pytest.approx(expected, abs=1e-9)
+            assert decision.stop == (expected >= policy.threshold)
+            assert decision.t == row
+            assert decision.time == pytest.approx(time - path.times[0])
+            probability = 1 / (1 + np.exp(-expected / policy.epsilon))
+            assert decision.probability == pytest.approx(probability, abs=1e-9)
+
+
+@pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
+def test_restart_from_json_changes_nothing(variant):
+    policy, paths = make_policy(variant, lags=2, members=2), random_paths()
+    path = max(paths, key=len)
+    whole, restarted = policy.stream(), policy.stream()
+    for x, time in zip(path.states, path.times, strict=True):
+        restarted = policy.stream(json.loads(json.dumps(restarted.state())))
+        assert restarted.step(x, time) == whole.step(x, time)
+    assert restarted.stopped_at == whole.stopped_at
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
+def test_many_paths_that_join_and_end_at_their_own_times_are_as_if_alone(variant, settings):
+    policy, paths = make_policy(variant, **settings), random_paths(30, longest=12)
+    margins = policy.margins(paths)
+    rng = np.random.default_rng(2)
+    starts = rng.integers(0, 10, size=len(paths))
+    many, found = policy.stream_many(), {}
+    for now in range(25):
+        if now % 7 == 3:
+            many = policy.stream_many(json.loads(json.dumps(many.state())))
+        rows = {i: now - starts[i] for i in rng.permutation(len(paths))}
+        live = [i for i, row in rows.items() if 0 <= row < paths.lengths[i]]
+        if not live:
+            continue
+        at = [paths.offsets[i] + rows[i] for i in live]
+        result = many.step([f"p{i}" for i in live], paths.states[at], paths.times[at])
+        assert result.t.tolist() == [rows[i] for i in live]
+        assert (result.stop == (result.margin >= policy.threshold)).all()
+        found |= dict(zip(at, result.margin, strict=True))
+        many.end([f"p{i}" for i in live if rows[i] == paths.lengths[i] - 1])
+    assert len(many) == 0
+    assert np.allclose([found[row] for row in range(len(margins))], margins, atol=1e-9)
+
+
+def test_ended_path_leaves_no_trace_in_one_that_takes_its_place():
+    policy = make_policy("do_iqs_lb", lags=1)
+    many = policy.stream_many()
+    many.step(["old"], [[5.0, 5.0]], [3.0])
+    many.end(["old"])
+    alone = policy.stream().step([1.0, 2.0], 9.0)
+    again = many.step(["new"], [[1.0, 2.0]], [9.0])
+    assert again.margin[0] == pytest.approx(alone.margin, abs=1e-12)
+    assert "old" not in many
+    assert many.paths == ["new"]
+
+
+def test_memory_of_many_streams_follows_the_live_paths_not_all_there_ever_were():
+    many = make_policy("do_iqs_lb").stream_many()
+    for i in range(200):
+        many.step([i], [[0.0, 1.0]])
+        many.end([i])
+    assert len(many._t) <= 2
+
+
+def test_state_of_a_stream_does_not_grow():
+    stream = make_policy("do_iqs_lb", lags=2).stream()
+    sizes = []
+    for i in range(50):
+        stream.step([0.1 * i, 1.0])
+        sizes.append(sum(map(len, (stream.state()["y"], stream.state()["recent"]))))
+    assert set(sizes[3:]) == {sizes[3]}
+
+
+def test_time_left_out_goes_on_by_the_usual_step():
+    policy = make_policy("iqs")
+    policy.module.time_step.fill_(10.0)
+    given, left_out = policy.stream(), policy.stream()
+    for i in range(4):
+        x = [0.3 * i, -1.0]
+        assert left_out.step(x) == given.step(x, 10.0 * i)
+
+
+def test_observation_may_be_a_mapping_with_more_than_is_needed():
+    policy = make_policy("iqs")
+    by_name = policy.stream().step({"b": 2.0, "other": "x", "a": 1.0})
+    assert by_name == policy.stream().step([1.0, 2.0])
+    rows = [{"a": 1.0, "b": 2.0}, {"b": 0.0, "a": -1.0}]
+    many = policy.stream_many().step(["p", "q"], rows)
+    assert many.margin[0] == pytest.approx(by_name.margin)
+
+
+def test_categories_of_text_are_taken_as_in_training():
+    policy = make_policy("iqs")
+    policy.inputs.feature_names = policy.inputs.names = ("a", "colour=red")
+    red, blue = ({"a": 1.0, "colour": c} for c in ("red", "blue"))
+    assert policy.stream().step(red) == policy.stream().step([1.0, 1.0])
+    with pytest.raises(UserError, match="'blue' is none of the known categories 'red'"):
+        policy.stream().step(blue)
+
+
+def test_missing_values_are_refused_or_carried_on():
+    policy = make_policy("do_iqs_lb", lags=1)
+    with pytest.raises(UserError, match="feature 'b': missing or infinite"):
+        policy.stream().step([1.0, np.nan])
+    carrying, plain = policy.stream(missing="carry"), policy.stream()
+    with pytest.raises(UserError, match="'b': missing value in the first row"):
+        carrying.step({"a": 1.0, "b": None})
+    carrying.step([1.0, 2.0])
+    plain.step([1.0, 2.0])
+    assert carrying.step([3.0, np.nan]) == plain.step([3.0, 2.0])
+    many = policy.stream_many(missing="carry")
+    many.step(["p"], [[1.0, 2.0]])
+    again = policy.stream()
+    again.step([1.0, 2.0])
+    assert many.step(["p"], [[np.inf, 4.0]]).margin[0] == pytest.approx(again.step([1, 4]).margin)
+    with pytest.raises(UserError, match="path 'q', feature 'a'"):
+        many.step(["q"], [[np.nan, 4.0]])
+    assert "q" not in many
+
+
+def test_a_refused_row_leaves_the_stream_as_it_was():
+    policy = make_policy("do_iqs_lb", lags=1)
+    stream, many = policy.stream(), policy.stream_many()
+    stream.step([1.0, 2.0], 5.0)
+    many.step(["p", "q"], [[1.0, 2.0], [0.0, 0.0]], [5.0, 5.0])
+    before = stream.state(), many.state()
+    with pytest.raises(UserError, match="time must increase: 5 after 5"):
+        stream.step([1.0, 2.0], 5.0)
+    with pytest.raises(UserError, match="path 'q': time must increase: 4 after 5"):
+        many.step(["new", "p", "q"], np.ones((3, 2)), [6.0, 6.0, 4.0])
+    with pytest.raises(UserError, match="finite"):
+        stream.step([1.0, 2.0], np.nan)
+    assert (stream.state(), many.state()) == before
+
+
+@pytest.mark.parametrize(
+    ("observation", "message"),
+    [
+        ([1.0], r"2 features are needed \(a, b\), got an array of shape \(1,\)"),
+        ([[1.0, 2.0]], r"got an array of shape \(1, 2\)"),
+        ({"a": 1.0, "c": 2.0}, "no feature 'b'"),
+        ({"a": 1.0, "b": "high"}, "feature 'b': not a number: 'high'"),
+    ],
+)
+def test_wrong_observations_are_refused_by_name(observation, message):
+    with pytest.raises(UserError, match=message):
+        make_policy("iqs").stream().step(observation)
+
+
+def test_wrong_use_of_many_streams_is_refused():
+    many = make_policy("iqs").stream_many()
+    with pytest.raises(UserError, match="a name is there twice"):
+        many.step(["p", "p"], np.ones((2, 2)))
+    with pytest.raises(UserError, match="2 paths, but 1 observations"):
+        many.step(["p", "q"], np.ones((1, 2)))
+    with pytest.raises(UserError, match="no live path 'p'"):
+        many.end(["p"])
+
+
+def test_state_of_another_policy_is_refused():
+    saved = make_policy("iqs", seed=1).stream().state()
+    with pytest.raises(UserError, match="another policy"):
+        make_policy("iqs", seed=2).stream(saved)
+
+
+def test_another_threshold_is_still_the_same_policy():
+    policy = make_policy("iqs")
+    saved = policy.stream().state()
+    policy.threshold = 3.0
+    assert not policy.stream(saved).step([0.0, 0.0]).stop
