@@ -56,19 +56,24 @@ class Engine:
             y: (B, K) cumulative gain of the rows before.
         """
         state = (state - self.mean) / self.scale
-        if self.gain:
-            gain = _apply(self.gain, state)[..., 0].reshape(self.members, -1).T
-            y = y + gain * np.power(self.gamma, step)[..., None]
-            if self.members == 1:
+        if self.members == 1:
+            if self.gain:
+                y = y + _apply(self.gain, state) * self._discount(step)
                 state = np.concatenate([state, y], axis=1)
-            else:
-                rows = np.broadcast_to(state, (self.members, *state.shape))
-                state = np.concatenate([rows, y.T[..., None]], axis=2)
+            q = _apply(self.network, state)
+            return Judgement(q[:, 0] - q[:, 1], y)
+        if self.gain:
+            gain = _apply(self.gain, state)[..., 0].T
+            y = y + gain * self._discount(step)
+            rows = np.broadcast_to(state, (self.members, *state.shape))
+            state = np.concatenate([rows, y.T[..., None]], axis=2)
         q = _apply(self.network, state)
-        margin = q[..., 0] - q[..., 1]
-        if self.members > 1:
-            margin = np.sort(margin, axis=0)[(self.members - 1) // 2]  # as PathOutput.vote does
-        return Judgement(margin, y)
+        margins = np.sort(q[..., 0] - q[..., 1], axis=0)
+        return Judgement(margins[(self.members - 1) // 2], y)  # as PathOutput.vote does
+
+    def _discount(self, step: IntArray | int) -> FloatArray | float:
+        """Return γ^t: one number, or (B, 1)."""
+        return self.gamma**step if isinstance(step, int) else (self.gamma**step)[:, None]
 
 
 def _apply(layers: list[Layer], values: FloatArray) -> FloatArray:
@@ -108,7 +113,10 @@ def _layer_norm(weight: FloatArray, bias: FloatArray) -> Layer:
 
 def _silu(values: FloatArray) -> FloatArray:
     half = 0.5 * values  # x σ(x) = ½x (1 + tanh ½x), which cannot overflow
-    return np.asarray(half + half * np.tanh(half))
+    values = np.tanh(half)
+    values *= half
+    values += half
+    return values
 
 
 def _gelu(values: FloatArray) -> FloatArray:

@@ -1,0 +1,173 @@
+"""The deployed policy: time per observation, and whether its promise about misses holds.
+
+Times are medians of interleaved calls in one run, beside a bare NumPy pass of the same networks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import train
+from benchmarks.grid import ROOT
+from benchmarks.observed import quiet
+from datamodules import BoundaryExitData
+from lit_ios import StoppingPolicy
+from lit_ios.batches import path_batch
+from lit_ios.checks import UserError
+from lit_ios.functional.frontier import conformal_margin, highest_margins
+from lit_ios.sampling import build_states
+
+RESULTS = ROOT / "benchmarks/results/policy.json"
+LEVELS, SIZES = (0.01, 0.05, 0.10), (50, 200, 1000)
+
+
+def trained(variant: str, epochs: int, folder: Path) -> StoppingPolicy:
+    """Train on radial by train.py's own path."""
+    with quiet():
+        cli = train.main([
+            "fit", f"--config={ROOT}/configs/data/radial.yaml",
+            f"--config={ROOT}/benchmarks/quiet.yaml",
+            f"--config={ROOT}/configs/model/{variant}.yaml", f"--runs_dir={folder}",
+            f"--trainer.max_epochs={epochs}", "--threads=1",
+        ])  # fmt: skip
+    assert cli is not None
+    return StoppingPolicy.load(cli.trainer.checkpoint_callback.best_model_path)  # type: ignore[union-attr]
+
+
+def bare_pass(policy: StoppingPolicy) -> Callable[[], Any]:
+    """Return a function that does nothing but the products and activations of a step."""
+    module = policy.module
+    networks = [module.network] + ([module.gain_network] if hasattr(module, "gain_network") else [])
+    layers = []
+    for network in networks:
+        last = network.q_head if hasattr(network, "q_head") else network.head
+        linear = [part for part in network.trunk if isinstance(part, torch.nn.Linear)] + [last]
+        layers.append([(part.weight.numpy().T.copy(), part.bias.numpy()) for part in linear])
+    inputs = [np.zeros((1, weights[0][0].shape[0])) for weights in layers]
+
+    def go() -> None:
+        for values, weights in zip(inputs, layers, strict=True):
+            for weight, bias in weights[:-1]:
+                values = values @ weight + bias
+                values = values / (1 + np.exp(-values))
+            values = values @ weights[-1][0] + weights[-1][1]
+
+    return go
+
+
+def exported_step(policy: StoppingPolicy, file: Path) -> Callable[[], Any]:
+    """Return a function that judges one row with the exported file."""
+    import onnxruntime
+
+    from lit_ios.policy.exports import NextRow
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        policy.export(file), options, providers=["CPUExecutionProvider"]
+    )
+    program = NextRow(policy.module, policy.lags, policy.include_time)
+    row = {n: v.numpy() for n, v in zip(program.inputs, program.example(1), strict=True)}
+    return lambda: session.run(None, row)
+
+
+def latencies(policy: StoppingPolicy, folder: Path, calls: int) -> dict[str, float]:
+    """Return microseconds per observation of each way, interleaved."""
+    stream, row = policy.stream(), np.array([0.1, -0.2])
+    many, names = policy.stream_many(), list(range(1000))
+    rows = np.random.default_rng(0).normal(size=(1000, 2))
+    ways: dict[str, tuple[Callable[[], Any], int]] = {
+        "bare NumPy pass": (bare_pass(policy), 1),
+        "stream.step": (lambda: stream.step(row), 1),
+        "exported to ONNX": (exported_step(policy, folder / "policy.onnx"), 1),
+        "stream_many, 1,000 paths": (lambda: many.step(names, rows), 1000),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(calls // 50):
+        for name, (go, observations) in ways.items():
+            for _ in range(50 if observations == 1 else 2):  # in turn, each with a warm cache
+                start = time.perf_counter()
+                go()
+                seconds[name].append((time.perf_counter() - start) / observations)
+    return {name: round(float(np.median(values)) * 1e6, 2) for name, values in seconds.items()}
+
+
+def batch_rate(policy: StoppingPolicy, rows: int = 1_000_000) -> float:
+    """Return rows per second of a table's worth of paths, D = 3, one thread."""
+    data = BoundaryExitData(problem="radial", paths=2, test_paths=2, seed=1)
+    paths = data.simulator.simulate(rows // 40, np.random.default_rng(1))
+    best = min(_seconds(lambda: policy.margins(paths)) for _ in range(3))
+    return len(paths.states) / best
+
+
+def _seconds(go: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    go()
+    return time.perf_counter() - start
+
+
+def promises(policy: StoppingPolicy, repeats: int) -> list[dict[str, Any]]:
+    """Calibrate again and again; return the miss rates on fresh paths."""
+    simulator = BoundaryExitData(problem="radial", horizon="censor", seed=0).simulator
+    paths = simulator.simulate(60_000, np.random.default_rng(99))
+    margin = torch.from_numpy(policy.margins(paths))
+    states = build_states(paths, policy.lags, policy.include_time)
+    highest = highest_margins(margin, path_batch(states))
+    generator = torch.Generator().manual_seed(0)
+    found = []
+    for level in LEVELS:
+        for size in SIZES:
+            rates = []
+            try:
+                for _ in range(repeats):
+                    order = torch.randperm(len(highest), generator=generator)
+                    threshold = conformal_margin(highest[order[:size]], level)
+                    rates.append(float((highest[order[size:]] < threshold).double().mean()))
+            except UserError as error:
+                found.append({"level": level, "paths": size, "refused": str(error)})
+                continue
+            mean, spread = float(np.mean(rates)), float(np.std(rates))
+            found.append({"level": level, "paths": size, "mean": mean, "sd": spread})
+    return found
+
+
+def main() -> None:
+    """Measure, print and write down."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.policy", description=__doc__)
+    parser.add_argument("--epochs", type=int, default=30, help="of training (%(default)s)")
+    parser.add_argument("--calls", type=int, default=2000, help="timed calls (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=500, help="calibrations (%(default)s)")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for variant in ("iqs", "do_iqs_lb"):
+            policy = trained(variant, args.epochs, folder)
+            times = latencies(policy, folder, args.calls)
+            results[variant] = {
+                "microseconds": times,
+                "batch_rows_per_second": round(batch_rate(policy)),
+                "guarantee": promises(policy, args.repeats),
+            }
+            print(f"\n{variant}: microseconds per observation")
+            for way, value in times.items():
+                print(f"  {value:9.2f}  {way}")
+            print(f"  {results[variant]['batch_rows_per_second']:,} rows per second in batches")
+            for row in results[variant]["guarantee"]:
+                result = row.get("refused") or f"{row['mean']:.4f} ± {row['sd']:.4f}"
+                print(f"  at most {row['level']:.2f}, {row['paths']:4d} paths: {result}")
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
