@@ -10,10 +10,12 @@ import torch
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
+from torch import Tensor
 
 from callbacks.grids import evaluating, stopping_grid
 from callbacks.run_folder import run_folder
 from lit_ios import plotting
+from lit_ios.batches import PathBatch
 from lit_ios.functional import stopping_time, stops
 from lit_ios.metrics import GridBalancedAccuracy, GridIoU
 from lit_ios.policy.frontiers import frontier_curve
@@ -124,21 +126,14 @@ class StoppingFigures(Callback):
         if not batch.stopped.any():
             return {}
         name = variant_name(pl_module, datamodule, trainer.callbacks)  # type: ignore[attr-defined]
-        with evaluating(pl_module):
-            margin = pl_module(
-                datamodule.transfer_batch_to_device(batch, pl_module.device, 0)
-            ).margin
-        curve = frontier_curve(margin.cpu(), batch, float(pl_module.threshold))
+        margin = _margin(pl_module, datamodule, batch)
+        curve = frontier_curve(margin, batch, float(pl_module.threshold))
         return {"frontier": plotting.frontiers({name: curve})}
 
     def _margins(self, pl_module: Any, datamodule: Any, stage: str) -> Any:
         threshold = float(pl_module.threshold)
         batch, names = datamodule.first_paths(stage, self.sample_paths)
-        with evaluating(pl_module):
-            margin = pl_module(
-                datamodule.transfer_batch_to_device(batch, pl_module.device, 0)
-            ).margin
-        margin = margin.cpu()
+        margin = _margin(pl_module, datamodule, batch)
         first = stopping_time(stops(margin, threshold), batch.step, batch.path, len(batch.stopped))
         paths = []
         for i, name in enumerate(names):
@@ -153,3 +148,11 @@ class StoppingFigures(Callback):
                 )
             )
         return plotting.margins_along_paths(paths, threshold)
+
+
+def _margin(pl_module: Any, datamodule: Any, batch: PathBatch) -> Tensor:
+    """Judge a batch that lies on the CPU, and bring the margins back there."""
+    there = datamodule.transfer_batch_to_device(batch, pl_module.device, 0)
+    with evaluating(pl_module):
+        margin: Tensor = pl_module(there).margin
+    return margin.cpu()

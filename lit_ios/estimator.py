@@ -118,7 +118,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)  # noqa: N806
         paths, _ = self._paths(X, groups, times, y == self.classes_[1])
-        metric = BalancedAccuracy()
+        metric = BalancedAccuracy(sync_on_compute=False)
         margin = torch.from_numpy(self.policy_.margins(paths))
         metric.update(margin, path_batch(paths), self.policy_.threshold)
         return float(metric.compute())

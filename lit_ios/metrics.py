@@ -291,20 +291,26 @@ class GridIoU(_GridMetric):
         return self._share(self.both, union, "points in either region")
 
 
-def path_metrics(prefix: str, frontier: bool = False) -> MetricCollection:
-    """Return M1–M4, and with `frontier` M5, under the names they are logged by."""
+def path_metrics(prefix: str, frontier: bool = False, **kwargs: Any) -> MetricCollection:
+    """Return M1–M4, and with `frontier` M5, under the names they are logged by.
+
+    Args:
+        prefix: of the names.
+        frontier: whether M5 is among them.
+        **kwargs: see torchmetrics.Metric.
+    """
     metrics: dict[str, Metric] = {
-        "balanced_accuracy": BalancedAccuracy(),
-        "region_balanced_accuracy": RegionBalancedAccuracy(),
-        "event_miss_rate": EventMissRate(),
-        "time_to_event_mean": TimeToEvent(),
-        "time_to_event_median": TimeToEvent(0.5),
-        "time_to_event_q25": TimeToEvent(0.25),
-        "time_to_event_q75": TimeToEvent(0.75),
+        "balanced_accuracy": BalancedAccuracy(**kwargs),
+        "region_balanced_accuracy": RegionBalancedAccuracy(**kwargs),
+        "event_miss_rate": EventMissRate(**kwargs),
+        "time_to_event_mean": TimeToEvent(**kwargs),
+        "time_to_event_median": TimeToEvent(0.5, **kwargs),
+        "time_to_event_q25": TimeToEvent(0.25, **kwargs),
+        "time_to_event_q75": TimeToEvent(0.75, **kwargs),
     }
     times = [name for name in metrics if name.startswith("time_to_event")]
     groups = [[name] for name in metrics if name not in times] + [times]
     if frontier:
-        metrics["frontier_area"] = EventFrontier()
+        metrics["frontier_area"] = EventFrontier(**kwargs)
         groups.append(["frontier_area"])
     return MetricCollection(metrics, prefix=prefix, compute_groups=groups)  # type: ignore[arg-type]

@@ -48,7 +48,7 @@ def frontier_curve(
 
 
 def measure(margin: Tensor, batch: PathBatch, threshold: float) -> dict[str, float]:
-    """Return M1–M4 at a threshold."""
-    metrics = path_metrics("")
+    """Return M1–M4 at a threshold, of these paths alone whatever other processes have."""
+    metrics = path_metrics("", sync_on_compute=False)
     metrics.update(margin, batch, torch.tensor(threshold, dtype=torch.float64))
     return {name: float(value) for name, value in metrics.compute().items()}

@@ -50,7 +50,8 @@ def test_every_data_set_trains(data, run_train, tmp_path):
     folder = tmp_path / "runs" / data / "do_iqs_lb/version_0"
     figures = {file.stem for file in (folder / "figures").iterdir()}
     two_dimensional = {"bmG", "bmgG", "radial", "star"}
-    expected = {"margins", "q_values", "boundaries"} if data in two_dimensional else {"margins"}
+    regions = {"q_values", "boundaries"} if data in two_dimensional else set()
+    expected = {"margins", "frontier"} | regions
     assert figures == expected
     metrics = json.loads((folder / "metrics.json").read_text())
     assert ("test/grid_iou" in metrics) == (data in two_dimensional)
