@@ -154,11 +154,14 @@ def _finish(
     figure: Figure, panels: Mapping[str, Axes], style: Mapping[str, dict[str, Any]],
     labels: Mapping[str, str], x: str, y: str,
 ) -> None:  # fmt: skip
-    for name, axes in panels.items():
+    columns = min(3, len(panels))
+    for i, (name, axes) in enumerate(panels.items()):
         axes.set_title(name, fontsize=10)
         axes.grid(alpha=0.25, linewidth=0.5)
-    figure.supxlabel(x)
-    figure.supylabel(y)
+        if i % columns == 0:
+            axes.set_ylabel(y)
+        if i >= len(panels) - columns:
+            axes.set_xlabel(x)
     handles = [Line2D([], [], label=labels[method], **look) for method, look in style.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
 
