@@ -75,7 +75,7 @@ def exported_step(policy: StoppingPolicy, file: Path) -> Callable[[], Any]:
     session = onnxruntime.InferenceSession(
         policy.export(file), options, providers=["CPUExecutionProvider"]
     )
-    program = NextRow(policy.module, policy.lags, policy.include_time)
+    program = NextRow(policy)
     row = {n: v.numpy() for n, v in zip(program.inputs, program.example(1), strict=True)}
     return lambda: session.run(None, row)
 

@@ -91,6 +91,8 @@ class TableData(TrajectoryDataModule):
             "path_column": roles.path_column,
             "time_column": roles.time_column,
             "time_unit": roles.time_unit,
+            "stop_column": roles.stop_column,
+            "censored_column": roles.censored_column,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

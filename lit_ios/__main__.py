@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,8 @@ examples:
   lit-ios explain policy.ckpt --data live.csv --path id --time day --of 17 --output why.png
   lit-ios export policy.ckpt policy.onnx
 
-Without --data, the validation paths (calibrate) or test paths (frontier) of the run a checkpoint
-belongs to are taken; its config.yaml lies beside it.
+Without --data, paths of the run a checkpoint belongs to are taken (its config.yaml lies beside it):
+the test paths, or the validation paths to calibrate without a guarantee.
 """
 
 
@@ -31,16 +33,37 @@ def main(args: list[str] | None = None) -> int:
     """Carry out a command line; return 0, or 1 with a sentence if it cannot be."""
     options = _parser().parse_args(args)
     try:
-        _COMMANDS[options.command](options)
-    except UserError as error:
+        _check_output(getattr(options, "output", None), _ENDINGS.get(options.command, ()))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            _COMMANDS[options.command](options)
+    except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
+def _show_warning(message: Warning | str, *args: Any) -> None:
+    print(f"note: {message}", file=sys.stderr)
+
+
+def _check_output(file: Path | None, endings: tuple[str, ...]) -> None:
+    """Refuse a file that cannot be written before anything is computed for it."""
+    if file is None:
+        return
+    if endings and file.suffix not in endings:
+        raise UserError(f"--output must end in {' or '.join(endings)}, got {file}")
+    if not file.parent.is_dir():
+        raise UserError(f"--output: there is no folder {file.parent}")
+
+
 def _calibrate(options: argparse.Namespace) -> None:
     policy = _load(options.checkpoint)
-    data, columns = _data(options, options.checkpoint, "val")
+    guarantee = options.max_event_miss_rate is not None
+    split = options.split or ("test" if guarantee else "val")
+    data, columns = _data(options, options.checkpoint, split)
+    if options.data is None:
+        print(f"calibrating on the {split} paths of the run: measure on others from now on")
     before = policy.threshold
     found = policy.calibrate(
         data, max_event_miss_rate=options.max_event_miss_rate, miss_cost=options.miss_cost,
@@ -49,6 +72,8 @@ def _calibrate(options: argparse.Namespace) -> None:
     target = options.output or options.checkpoint
     policy.save(target)
     print(f"threshold          {found.threshold:.6g}  (was {before:.6g})")
+    if math.isinf(found.threshold):
+        print("                   never to stop is best by this rule")
     if found.level is not None:
         print(f"event-miss rate    at most {found.level:g} in the mean over fresh paths")
     print(f"on these {found.paths} paths, {found.events} of them stopped:")
@@ -64,7 +89,8 @@ def _frontier(options: argparse.Namespace) -> None:
     curves = {}
     for checkpoint in options.checkpoints:
         data, columns = _data(options, checkpoint, options.split)
-        curve = _load(checkpoint).frontier(data, draws=options.draws, **columns)
+        policy = _load(checkpoint)
+        curve = policy.frontier(data, draws=options.draws, **columns)
         folders = checkpoint.resolve().parents
         name = folders[2].name if checkpoint.parent.name == "checkpoints" else checkpoint.stem
         if name in curves:
@@ -84,10 +110,8 @@ def _predict(options: argparse.Namespace) -> None:
     table = _load(options.checkpoint).predict(data, **columns)
     if options.output.suffix == ".parquet":
         pyarrow.parquet.write_table(table, options.output)
-    elif options.output.suffix == ".csv":
-        pyarrow.csv.write_csv(table, options.output)
     else:
-        raise UserError(f"--output must end in .csv or .parquet, got {options.output}")
+        pyarrow.csv.write_csv(table, options.output)
     print(f"{table.num_rows} decisions  {options.output}")
 
 
@@ -151,15 +175,25 @@ def run_paths(checkpoint: Path, split: str) -> Any:
     config = checkpoint.parent.parent / "config.yaml"
     if not config.is_file():
         raise UserError(f"{checkpoint}: no config.yaml of its run beside it: give --data FILE")
-    data = yaml.safe_load(config.read_text())["data"]
+    settings = yaml.safe_load(config.read_text()) or {}
+    data = settings.get("data")
+    if data is None:
+        raise UserError(f"{config} says nothing of data: give --data FILE")
     name = data["class_path"].rpartition(".")[2]
     if not hasattr(datamodules, name):
         raise UserError(f"{config}: data of the class {name} are not known here: give --data FILE")
-    module = getattr(datamodules, name)(**data["init_args"])
+    arguments = data["init_args"] | {"seed": settings.get("seed_everything", 0)}
+    module = getattr(datamodules, name)(**arguments)
     state = read_checkpoint(checkpoint).get(name)
     if state is not None:
         module.load_state_dict(state)
     return getattr(module.splits, split)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number from 1 on is needed, got {text!r}")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -186,13 +220,20 @@ def _parser() -> argparse.ArgumentParser:
         "--max-event-miss-rate", type=float, metavar="ALPHA",
         help="guarantee at most this share of missed events in the mean over fresh paths",
     )  # fmt: skip
+    one.add_argument(
+        "--split", choices=("val", "test"),
+        help="paths of the run to take (default: val; test for a guarantee, since the validation "
+        "paths chose the epoch)",
+    )  # fmt: skip
     one.add_argument("--miss-cost", type=float, help="cost of a missed event")
     one.add_argument("--time-cost", type=float, help="cost of a unit of lost time")
     one.add_argument("--output", type=Path, help="checkpoint to write (default: the same file)")
     one = add("frontier", "Draw missed events against time to event for every threshold.")
     one.add_argument("checkpoints", type=Path, nargs="+")
     one.add_argument("--split", choices=("val", "test"), default="test", help="(default: test)")
-    one.add_argument("--draws", type=int, default=200, help="bootstrap samples (default: 200)")
+    one.add_argument(
+        "--draws", type=_positive, default=200, help="bootstrap samples (default: 200)"
+    )
     one.add_argument("--output", type=Path, default=Path("frontier.png"))
     one = add("predict", "Write margin, probability and decision of every row of a table.")
     one.add_argument("checkpoint", type=Path)
@@ -208,6 +249,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+_ENDINGS = {
+    "frontier": (".png", ".pdf", ".svg"),
+    "explain": (".png", ".pdf", ".svg"),
+    "predict": (".csv", ".parquet"),
+}
 _COMMANDS = {
     "calibrate": _calibrate,
     "frontier": _frontier,

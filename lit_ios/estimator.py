@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lit_ios import modules
-from lit_ios.checks import UserError, check_choice
+from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.metrics import BalancedAccuracy
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 from lit_ios.variants import VARIANTS
@@ -31,8 +32,8 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     A path is the rows of one group, in their order; y is 1 (the larger class) on the row where the
     expert stopped, which is the path's last, and 0 on all others; a path without a stop is
     censored. Groups are given to the methods, or are a column of X (`group_column`), which also
-    works inside GridSearchCV and Pipeline. Without either, `fit` and `score` end a path at each
-    stop, and the other methods take X for the rows of one path.
+    works inside GridSearchCV and Pipeline. Fitted with groups, all methods need them; without,
+    `fit` and `score` end a path at each stop, and the others take X for the rows of one path.
 
     Args:
         variant: one of the ten, e.g. do_iqs_lb.
@@ -67,7 +68,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 0.01,
         batch_size: int = 128,
         model_args: dict[str, Any] | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.variant, self.epochs = variant, epochs
         self.group_column, self.time_column = group_column, time_column
@@ -83,10 +84,15 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train on the rows of stopped paths."""
         if self.variant not in VARIANTS:
             raise UserError(f"there is no variant {self.variant!r}, only {', '.join(VARIANTS)}")
+        check_number("epochs", self.epochs, above=0)
         X, y = validate_data(self, X, y, dtype=np.float64)  # noqa: N806
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
-            raise UserError(f"y must hold stops (1) and continues (0), got {self.classes_}")
+            shown = ", ".join(map(str, self.classes_[:5]))
+            raise UserError(
+                f"y must have two classes, continues and stops (the larger), got {shown}"
+            )
+        self.grouped_ = groups is not None or self.group_column is not None
         paths = self._paths(X, groups, times, y == self.classes_[1])[0]
         self.policy_ = self._train(paths)
         return self
@@ -123,6 +129,12 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         metric.update(margin, path_batch(paths), self.policy_.threshold)
         return float(metric.compute())
 
+    def __sklearn_tags__(self) -> Any:
+        """Say that there are two classes."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
     # From rows to paths --------------------------------------------------------------------------
 
     def _paths(
@@ -135,12 +147,18 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             groups = X[:, roles[0]]
         if times is None and roles[1] is not None:
             times = X[:, roles[1]]
+        if groups is None and self.grouped_ and hasattr(self, "policy_"):
+            raise UserError("the model was fitted to groups: give groups here too, or group_column")
         if groups is None:
             ended = np.zeros(rows) if stop is None else np.cumsum(stop) - stop
             groups = ended.astype(int)
         groups = np.asarray(groups)
         if groups.shape != (rows,):
             raise UserError(f"{rows} rows, but groups of shape {groups.shape}")
+        if (groups != groups).any():
+            raise UserError("a group is missing (NaN)")
+        if times is not None and np.shape(times) != (rows,):
+            raise UserError(f"{rows} rows, but times of shape {np.shape(times)}")
         known, first, codes = np.unique(groups, return_index=True, return_inverse=True)
         order = np.argsort(np.argsort(np.argsort(first))[codes], kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(codes)[np.argsort(first)])])
@@ -153,8 +171,13 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             flags[offsets[1:] - 1] = False
             if flags.any():
                 row = int(order[np.argmax(flags)])
-                raise UserError(f"row {row}: rows of group {groups[row]} follow after its stop")
+                raise UserError(
+                    f"row {row}: rows of group {groups[row]} follow after its stop "
+                    f"(class {self.classes_[1]})"
+                )
         features = [i for i in range(X.shape[1]) if i not in roles]
+        if not features:
+            raise UserError("X has no column beside groups and times")
         paths = TrajectorySet(
             states=X[order][:, features],
             times=clock,
@@ -172,7 +195,10 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _position(self, column: Column | None) -> int | None:
         if column is None:
             return None
-        if isinstance(column, int) and -self.n_features_in_ <= column < self.n_features_in_:
+        if (
+            isinstance(column, int | np.integer)
+            and -self.n_features_in_ <= column < self.n_features_in_
+        ):
             return int(column % self.n_features_in_)
         names = self._names()
         if column not in names:
@@ -190,6 +216,8 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from lit_ios.policy import StoppingPolicy
 
         variant = VARIANTS[self.variant]
+        state = self.random_state  # None and generators as scikit-learn takes them
+        seed = state if isinstance(state, int) else int(check_random_state(state).randint(2**31))
         data = PathsData(
             paths,
             oversampling=variant.oversampling,
@@ -198,11 +226,11 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             lags=self.lags,
             include_time=self.include_time,
             validation_share=self.validation_share,
-            seed=self.random_state,
+            seed=seed,
         )
         check_choice("margin", self.margin, modules.base.Margin)
         with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder, _quiet():
-            torch.manual_seed(self.random_state)
+            torch.manual_seed(seed)
             model = getattr(modules, variant.model)(
                 feature_names=data.feature_names,
                 lags=self.lags,

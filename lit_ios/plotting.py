@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -176,12 +177,13 @@ def frontiers(curves: Mapping[str, FrontierCurve], unit: str = "") -> Figure:
     """Draw missed events against time to event for every threshold, with the chosen points.
 
     Args:
-        curves: by name, at most eight.
+        curves: by name.
         unit: of time.
     """
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.subplots()
-    for (name, curve), colour, marker in zip(curves.items(), COLOURS, "osD^vP*X", strict=False):
+    looks = zip(cycle(COLOURS), cycle("osD^vP*X"), strict=True)
+    for (name, curve), (colour, marker) in zip(curves.items(), looks, strict=False):
         rate = curve.event_miss_rate
         axes.step(rate, curve.time_to_event, where="pre", color=colour, linewidth=1.4, label=name)
         axes.fill_between(rate, curve.low, curve.high, step="pre", color=colour, alpha=0.15, lw=0)

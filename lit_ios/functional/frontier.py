@@ -11,6 +11,8 @@ from torch import Tensor
 from lit_ios.batches import PathBatch
 from lit_ios.checks import UserError
 
+ROUNDING = 1e-6  # by which margins in single precision, as exported policies have, may differ
+
 
 class Records(NamedTuple):
     """Margins at which the first stop of some path changes; (R,) each.
@@ -144,7 +146,7 @@ def cheapest_margin(margin: Tensor, paths: PathBatch, miss_cost: float, time_cos
     saved = (miss_cost * caught[order] - time_cost * found.time_left[order]).cumsum(0)
     saved[:-1][value[1:] == value[:-1]] = -torch.inf  # equal margins are crossed together
     best = int(saved.argmax())
-    return value[best] if saved[best] > 0 else value.new_tensor(torch.inf)
+    return below(value, best) if saved[best] > 0 else value.new_tensor(torch.inf)
 
 
 def highest_margins(margin: Tensor, paths: PathBatch) -> Tensor:
@@ -171,7 +173,8 @@ def conformal_margin(highest: Tensor, level: float) -> Tensor:
             f"an event-miss rate of {level:g} can be guaranteed with at least "
             f"{events_needed(level)} calibration paths that were stopped; there are {n}"
         )
-    return highest.sort().values[min(allowed, n - 1)]
+    exact = highest.sort().values[min(allowed, n - 1)]
+    return exact - ROUNDING * exact.abs().clamp(min=1)  # to be reached in single precision too
 
 
 def events_needed(level: float) -> int:
@@ -199,15 +202,25 @@ def first_reached(margin: Tensor, paths: PathBatch) -> tuple[Tensor, Tensor]:
 def best_balance(maximum: Tensor, stop: Tensor) -> Tensor:
     """Return the threshold that tells expert stops from other rows best; see `balanced_margin`."""
     value, order = maximum.double().sort(descending=True)
-    caught = stop[order].cumsum(0) / stop.sum()
-    wrong = (~stop[order]).cumsum(0) / (~stop).sum()
+    caught = stop[order].cumsum(0).double() / stop.sum()
+    wrong = (~stop[order]).cumsum(0).double() / (~stop).sum()
     score = caught - wrong
     score[:-1][value[1:] == value[:-1]] = -torch.inf  # equal margins are crossed together
     best = int(score.argmax())
     if not score[best] > 0:
         return value.new_tensor(torch.inf)
-    below = value[best + 1] if best + 1 < len(value) else value[best]
-    return (value[best] + below) / 2
+    return below(value, best)
+
+
+def below(value: Tensor, at: int) -> Tensor:
+    """Return a threshold that value[at] reaches and no smaller one does, of values that fall.
+
+    It lies well below the value itself, so that rounding does not decide.
+    """
+    smaller = value[value < value[at]]
+    if len(smaller):
+        return (value[at] + smaller[0]) / 2
+    return value[at] - ROUNDING * value[at].abs().clamp(min=1)
 
 
 def _running_maximum(margin: Tensor, paths: PathBatch) -> Tensor:

@@ -105,7 +105,7 @@ class StoppingModule(pl.LightningModule):
         self.val_threshold = BalancedThreshold() if margin == "validated" else None
         self._val_margins: list[tuple[Tensor, PathBatch]] = []
         self._terms = TermMeans()
-        self._training_paths: list[str] = []
+        self._known_paths: dict[str, list[str]] = {}
 
     drawn: Tensor | None
     epsilon: Tensor
@@ -175,7 +175,10 @@ class StoppingModule(pl.LightningModule):
             self.state_mean.copy_(torch.as_tensor(mean))
             self.state_scale.copy_(torch.as_tensor(scale))
             self.time_step.fill_(datamodule.time_step)
-            self._training_paths = path_digests(datamodule.splits.train)
+            self._known_paths = {
+                name: sorted(set().union(*path_digests(paths, len(self.hparams["feature_names"]))))
+                for name, paths in zip(("training", "validation"), datamodule.splits, strict=False)
+            }
             if self.members > 1 and self.bootstrap:
                 copies = bootstrap_copies(
                     self.members, len(datamodule.splits.train), datamodule.random(purpose=4)
@@ -184,15 +187,16 @@ class StoppingModule(pl.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Say what the weights are of, so that a policy can be made of the file alone."""
-        known = {"class": type(self).__name__, "training_paths": self._training_paths}
-        checkpoint["lit_ios"] = known
+        checkpoint["lit_ios"] = {"class": type(self).__name__, "paths": self._known_paths}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep what is known of the training paths."""
-        self._training_paths = checkpoint.get("lit_ios", {}).get("training_paths", [])
+        """Keep what is known of the paths it was trained and chosen on."""
+        self._known_paths = checkpoint.get("lit_ios", {}).get("paths", {})
 
     def on_train_start(self) -> None:
         """Refuse to go on with a checkpoint of other data: its scale is part of the policy."""
+        if self.val_threshold is None:
+            self.threshold.zero_()  # also after a checkpoint was calibrated
         datamodule = getattr(self.trainer, "datamodule", None)
         if datamodule is None:
             return

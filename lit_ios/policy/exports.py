@@ -2,7 +2,8 @@
 
 Both judge the next row of B paths. Inputs and outputs, in order:
 
-    features   (B, D) double     raw units; further ones follow only where the policy has them
+    features   (B, D) double     raw units (of an engine: setting1 and sensors); what follows
+                                 only where the policy has it
     history    (B, lags, D)      features of the rows before, newest first; the path's first row
                                  fills what there is not yet
     time       (B,) double       since the path began
@@ -16,6 +17,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +27,8 @@ from torch import Tensor, nn
 
 from lit_ios.checks import UserError
 from lit_ios.functional import stop_probability, stops
-from lit_ios.modules import DOIQS, StoppingModule
+from lit_ios.modules import DOIQS
+from lit_ios.policy.inputs import EngineInputs
 
 if TYPE_CHECKING:
     from lit_ios.policy.policy import StoppingPolicy
@@ -40,8 +43,11 @@ class NextRow(nn.Module):
     few functions in double.
     """
 
-    def __init__(self, module: StoppingModule, lags: int, include_time: bool) -> None:
+    def __init__(self, policy: StoppingPolicy) -> None:
         super().__init__()
+        module, lags, include_time = policy.module, policy.lags, policy.include_time
+        self.encode = Scaling(policy.inputs) if isinstance(policy.inputs, EngineInputs) else None
+        self.width = len(policy.inputs.names)
         self.module = copy.deepcopy(module).float()
         for name in ("state_mean", "state_scale", "threshold"):
             getattr(self.module, name).data = getattr(module, name).double()
@@ -67,8 +73,7 @@ class NextRow(nn.Module):
 
     def example(self, rows: int = 2) -> tuple[Tensor, ...]:
         """Return inputs of the right shapes."""
-        width = (self.module.state_dim - self.include_time) // (self.lags + 1)
-        double = torch.double
+        width, double = self.width, torch.double
         known = {
             "features": torch.zeros(rows, width, dtype=double),
             "history": torch.zeros(rows, self.lags, width, dtype=double),
@@ -81,9 +86,8 @@ class NextRow(nn.Module):
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
         """Judge rows given in the order of `inputs`."""
         given = dict(zip(self.inputs, values, strict=True))
-        parts = [given["features"]]
-        if self.lags:
-            parts.append(given["history"].flatten(1))
+        rows = [given["features"], *given["history"].unbind(1)] if self.lags else [values[0]]
+        parts = rows if self.encode is None else [self.encode(row) for row in rows]
         if self.include_time:
             parts.append(given["time"][:, None])
         module, state = self.module, self.module.standardise(torch.cat(parts, dim=1))
@@ -101,6 +105,28 @@ class NextRow(nn.Module):
         return margin, probability, stops(margin, module.threshold), *following
 
 
+class Scaling(nn.Module):
+    """Scales the sensors of an engine in its operating condition; an unknown one gives NaN."""
+
+    conditions: Tensor
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, inputs: EngineInputs) -> None:
+        super().__init__()
+        scaler = inputs.scaler
+        for name in ("mean", "scale"):
+            values = getattr(scaler, name)[:, scaler.varying]
+            self.register_buffer(name, torch.from_numpy(values).double())
+        self.register_buffer("conditions", torch.from_numpy(scaler.conditions).double())
+
+    def forward(self, row: Tensor) -> Tensor:
+        """Turn setting1 and sensors (B, 1 + D) into features (B, D)."""
+        which = (row[:, :1].round() == self.conditions).double()
+        known = which.sum(1, keepdim=True)
+        return (row[:, 1:] - which @ self.mean) / (which @ self.scale) * (known / known)
+
+
 def _lower_median(margin: Tensor) -> Tensor:
     """Return the median over members as PathOutput.vote does; other formats know no median."""
     if margin.ndim == 1:
@@ -110,7 +136,9 @@ def _lower_median(margin: Tensor) -> Tensor:
 
 def export(policy: StoppingPolicy, file: Path) -> Path:
     """Write the policy to `file`, whose ending says in which format."""
-    program = NextRow(policy.module, policy.lags, policy.include_time).eval()
+    if not file.parent.is_dir():
+        raise UserError(f"there is no folder {file.parent}")
+    program = NextRow(policy).eval()
     rows = torch.export.Dim("rows", min=1)
     shapes = (tuple({0: rows} for _ in program.inputs),)  # forward takes them as one tuple
     with torch.no_grad():
@@ -151,11 +179,11 @@ def _export_onnx(policy: StoppingPolicy, program: NextRow, file: Path, shapes: A
 def _metadata(policy: StoppingPolicy, program: NextRow) -> dict[str, Any]:
     """What a program that runs the file must know."""
     return {
-        "features": list(policy.inputs.feature_names),
+        "features": list(policy.inputs.names),
         "lags": policy.lags,
         "include_time": policy.include_time,
         "y": policy._engine.y_dim,
-        "threshold": policy.threshold,
+        "threshold": policy.threshold if math.isfinite(policy.threshold) else None,
         "inputs": program.inputs,
         "outputs": program.outputs,
     }

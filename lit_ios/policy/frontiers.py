@@ -8,7 +8,13 @@ import torch
 from torch import Tensor
 
 from lit_ios.batches import PathBatch
-from lit_ios.functional.frontier import at_levels, frontier, frontier_bands, records
+from lit_ios.functional.frontier import (
+    ROUNDING,
+    at_levels,
+    frontier,
+    frontier_bands,
+    records,
+)
 from lit_ios.metrics import path_metrics
 from lit_ios.trajectories import FloatArray
 
@@ -40,15 +46,22 @@ def frontier_curve(
     return FrontierCurve(
         event_miss_rate=levels.numpy(),
         time_to_event=at_levels(curve, levels).numpy(),
-        threshold=curve.threshold[first].numpy(),
+        threshold=_between(curve.threshold)[first].numpy(),
         low=low.numpy(),
         high=high.numpy(),
         chosen=(measured["event_miss_rate"], measured["time_to_event_mean"]),
     )
 
 
+def _between(threshold: Tensor) -> Tensor:
+    """Return thresholds halfway to the next lower one: rounding then does not decide."""
+    last = threshold[-1:] - ROUNDING * threshold[-1:].abs().clamp(min=1)
+    return torch.cat([(threshold[:-1] + threshold[1:]) / 2, last])
+
+
 def measure(margin: Tensor, batch: PathBatch, threshold: float) -> dict[str, float]:
     """Return M1–M4 at a threshold, of these paths alone whatever other processes have."""
     metrics = path_metrics("", sync_on_compute=False)
+    batch = batch._replace(event_time=None)  # of stopped paths alone, as the frontier is
     metrics.update(margin, batch, torch.tensor(threshold, dtype=torch.float64))
     return {name: float(value) for name, value in metrics.compute().items()}

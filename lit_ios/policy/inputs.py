@@ -27,9 +27,11 @@ class Inputs:
 
     def row(self, observation: Any) -> FloatArray:
         """Return the features of one observation: a mapping by name, or numbers in order."""
+        if hasattr(observation, "to_dict"):  # a row of a DataFrame
+            observation = observation.to_dict()
         if isinstance(observation, Mapping):
             return np.array(self._by_name(observation))
-        values = np.asarray(observation, dtype=np.float64)
+        values = as_numbers(observation)
         if values.shape != (len(self.names),):
             raise UserError(
                 f"{len(self.names)} features are needed ({', '.join(self.names)}), got an array of "
@@ -59,7 +61,7 @@ class Inputs:
                 f"the observation has no feature {name!r}; it holds {', '.join(map(repr, known))}"
             )
         value = observation[column]
-        if value is None or value != value:
+        if _is_missing(value):
             return math.nan
         categories = [
             other[len(column) + 1 :]
@@ -96,6 +98,9 @@ class EngineInputs(Inputs):
     def matrix(self, values: FloatArray) -> FloatArray:
         """Scale the sensors; (B, 1 + D) → (B, D)."""
         values = super().matrix(values)
+        unknown = ~np.isfinite(values[:, 0])
+        if unknown.any():
+            raise UserError("setting1 is missing: it tells the operating condition of an engine")
         sensors = np.zeros((len(values), len(SENSORS)))
         sensors[:, self.scaler.varying] = values[:, 1:]
         settings = np.zeros((len(values), 3))
@@ -112,8 +117,21 @@ def inputs_of(checkpoint: Mapping[str, Any]) -> Inputs:
     return Inputs(checkpoint["hyper_parameters"]["feature_names"])
 
 
+def as_numbers(values: Any) -> FloatArray:
+    """Return an array of doubles; text in it is refused."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"an observation must be numbers: {error}") from None
+
+
+def _is_missing(value: Any) -> bool:
+    """Say whether a value is None, NaN or pandas' NA, which equals nothing and is not false."""
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
 def _number(name: str, value: Any) -> float:
     try:
-        return math.nan if value is None else float(value)
+        return math.nan if _is_missing(value) else float(value)
     except (TypeError, ValueError):
         raise UserError(f"feature {name!r}: not a number: {value!r}") from None

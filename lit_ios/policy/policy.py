@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,14 +31,14 @@ from lit_ios.policy.explanations import Explanation, explain
 from lit_ios.policy.exports import export
 from lit_ios.policy.frontiers import FrontierCurve, frontier_curve, measure
 from lit_ios.policy.inputs import EngineInputs, Inputs, inputs_of
-from lit_ios.policy.streams import Missing, Rule, Stream, Streams
+from lit_ios.policy.streams import Missing, Rule, Stream, Streams, warn_of_spacing
 from lit_ios.policy.tables import Table, as_arrow, like
-from lit_ios.readers.table import TableRoles, table_paths
+from lit_ios.readers.columns import Source
+from lit_ios.readers.table import TableRoles, open_file, open_table, source_paths
 from lit_ios.sampling.states import build_states
 from lit_ios.trajectories import FloatArray, IntArray, Trajectory, TrajectorySet, path_digests
 
 ROWS_AT_ONCE = 65_536
-ROUNDING = 1e-6  # by which single precision, as exported policies have, may differ
 
 
 class Calibration(NamedTuple):
@@ -76,6 +78,15 @@ class StoppingPolicy:
         self._checkpoint = checkpoint
         self._engine = Engine(self.module)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made of the weights."""
+        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make it anew."""
+        self.__dict__.update(state)
+        self._engine = Engine(self.module)
+
     @classmethod
     def load(
         cls, file: str | Path, module_class: type[StoppingModule] | None = None
@@ -94,8 +105,12 @@ class StoppingPolicy:
         if model is None:
             raise UserError(f"{file}: the model is of the class {name}: give it as module_class")
         arguments = content["hyper_parameters"].items()  # LightningCLI adds some of its own
-        module = model(**{key: value for key, value in arguments if not key.startswith("_")})
-        module.load_state_dict(content["state_dict"])
+        try:
+            module = model(**{key: value for key, value in arguments if not key.startswith("_")})
+            module.load_state_dict(content["state_dict"])
+        except (TypeError, RuntimeError) as error:
+            raise UserError(f"{file} does not fit the class {model.__name__}: {error}") from None
+        module.on_load_checkpoint(content)
         policy = cls(module, inputs_of(content), content)
         if "calibration" in content:
             policy.calibration = Calibration(**content["calibration"])
@@ -108,6 +123,7 @@ class StoppingPolicy:
         content = dict(self._checkpoint)
         threshold = torch.tensor(self.threshold, dtype=torch.float64)
         content["state_dict"] = content["state_dict"] | {"threshold": threshold}
+        content.pop("calibration", None)
         if self.calibration is not None:
             content["calibration"] = self.calibration._asdict()
         torch.save(content, file)
@@ -126,9 +142,10 @@ class StoppingPolicy:
 
     @threshold.setter
     def threshold(self, value: float) -> None:
-        if np.isnan(value):
-            raise UserError("the threshold must be a number")
+        if not isinstance(value, int | float) or math.isnan(value):
+            raise UserError(f"the threshold must be a number, got {value!r}")
         self.module.threshold.fill_(value)
+        self.calibration = None  # what was promised of another threshold
 
     @property
     def epsilon(self) -> float:
@@ -143,6 +160,12 @@ class StoppingPolicy:
             if name not in ("threshold", "confidence"):
                 digest.update(name.encode() + values.numpy().tobytes())
         return digest.hexdigest()
+
+    @property
+    def _table(self) -> dict[str, Any]:
+        """What is known of the table it was trained on."""
+        known: dict[str, Any] = (self._checkpoint or {}).get("TableData", {})
+        return known
 
     # Whole paths ---------------------------------------------------------------------------------
 
@@ -165,9 +188,10 @@ class StoppingPolicy:
             time: column of times; by default as in training.
             **roles: further arguments of TableRoles: sort, missing, time_unit.
         """
-        arrow = as_arrow(table)
         known = self._roles(path, time, **roles)
-        features, rows = self._read(arrow, known)
+        source = self._open(table, known)
+        arrow = source.table
+        features, rows = self._read(source, known)
         paths = self._states(features)
         columns: dict[str, FloatArray] = {"margin": np.empty(len(rows))}
         if self.module.members > 1:
@@ -189,11 +213,12 @@ class StoppingPolicy:
         made |= {"stop": stop, "first_stop": first}
         order = np.argsort(rows, kind="stable")
         result = arrow.select([known.path_column, known.time_column])
-        if len(rows) < result.num_rows:  # rows with missing values were dropped
-            result = result.take(pa.array(rows[order]))
+        kept = rows[order]
+        if len(kept) < result.num_rows:  # rows with missing values were dropped
+            result = result.take(pa.array(kept))
         for name, values in made.items():
             result = result.append_column(name, pa.array(values[order]))
-        return like(table, result)
+        return like(table, result, kept)
 
     def margins(self, paths: TrajectorySet) -> FloatArray:
         """Return the margin of every row of paths of features; (N,)."""
@@ -215,21 +240,42 @@ class StoppingPolicy:
         return (path_batch(states, group) for group in groups)
 
     def _states(self, paths: TrajectorySet) -> TrajectorySet:
-        return build_states(paths, self.lags, self.include_time)
+        states = paths.states.astype(np.float64)  # as live paths have them
+        self._warn_of_spacing(paths)
+        return build_states(paths.with_states(states), self.lags, self.include_time)
+
+    def _warn_of_spacing(self, paths: TrajectorySet) -> None:
+        """Say so if rows are much closer or further apart than those of training."""
+        within = np.delete(np.diff(paths.times), paths.last_rows[:-1])
+        if len(within):
+            warn_of_spacing(float(np.median(within)), float(self.module.time_step))
 
     def _roles(self, path: str | None, time: str | None, **roles: Any) -> TableRoles:
-        known = (self._checkpoint or {}).get("TableData", {})
+        known = self._table
         path, time = path or known.get("path_column"), time or known.get("time_column")
         if path is None or time is None:
             raise UserError("name the columns: path='…', time='…'")
         if "time_unit" in known:
             roles = {"time_unit": known["time_unit"]} | roles
+        unknown = roles.keys() - {field.name for field in fields(TableRoles)}
+        if unknown:
+            raise UserError(f"there is no argument {', '.join(sorted(unknown))}")
+        if isinstance(self.inputs, EngineInputs) and roles.get("missing") == "forward_fill":
+            raise UserError(
+                "forward_fill would carry sensors into another operating condition: use "
+                "stream(missing='carry'), which carries them scaled"
+            )
         # an engine's sensors are scaled by its settings: those are read too
         return TableRoles(path, time, features=self.inputs.names, **roles)
 
-    def _read(self, table: pa.Table, roles: TableRoles) -> tuple[TrajectorySet, IntArray]:
+    def _open(self, table: Table, roles: TableRoles) -> Source:
+        if isinstance(table, str | Path):
+            return open_file(table, roles)
+        return open_table(as_arrow(table), roles)
+
+    def _read(self, source: Source, roles: TableRoles) -> tuple[TrajectorySet, IntArray]:
         """Return paths of features, and where their rows lie in the table."""
-        paths, rows = table_paths(table, roles)
+        paths, rows = source_paths(source, roles, training=False)
         if paths.feature_names != roles.features:
             text = next(name for name in self.inputs.names if name not in paths.feature_names)
             raise UserError(f"column {text!r}: the policy takes numbers here, the table holds text")
@@ -242,7 +288,8 @@ class StoppingPolicy:
         self, table: Table, path: str | None = None, time: str | None = None, **roles: Any
     ) -> TrajectorySet:
         """Return the paths of a table with the policy's features; arguments as for `predict`."""
-        return self._read(as_arrow(table), self._roles(path, time, **roles))[0]
+        known = self._roles(path, time, **roles)
+        return self._read(self._open(table, known), known)[0]
 
     def _labelled(
         self, data: Table | TrajectorySet, path: str | None, time: str | None, **roles: Any
@@ -251,6 +298,9 @@ class StoppingPolicy:
         if isinstance(data, TrajectorySet):
             built = data.feature_names == self.module.state_names
             return data if built else self._states(data)
+        if "stop_column" not in roles and "censored_column" not in roles:
+            known = self._table
+            roles |= {n: known.get(n) for n in ("stop_column", "censored_column")}
         return self._states(self.paths(data, path, time, **roles))
 
     # Live paths ----------------------------------------------------------------------------------
@@ -268,7 +318,7 @@ class StoppingPolicy:
     def _rule(self) -> Rule:
         return Rule(
             self._engine, self.inputs, self.lags, self.include_time, self.epsilon, self.threshold,
-            float(self.module.time_step), self.fingerprint,
+            float(self.module.time_step), self._table.get("time_unit", "hours"), self.fingerprint,
         )  # fmt: skip
 
     # The threshold -------------------------------------------------------------------------------
@@ -305,14 +355,17 @@ class StoppingPolicy:
         if max_event_miss_rate is not None and costs != (None, None):
             raise UserError("choose by max_event_miss_rate or by costs, not by both")
         states = self._labelled(data, path, time, **roles)
-        self._refuse_training_paths(states)
+        self._refuse_known_paths(states, "training", "trained on")
+        if max_event_miss_rate is not None:
+            self._refuse_known_paths(states, "validation", "used to choose the epoch")
         if not states.stopped.any():
             raise UserError("no calibration path was stopped: there is nothing to miss")
+        if len(states.states) == states.stopped.sum():
+            raise UserError("every calibration path has a single row: there is nothing to continue")
         margin, batch = self._margins(states), path_batch(states)
         if max_event_miss_rate is not None:
             check_number("max_event_miss_rate", max_event_miss_rate, above=0, at_most=0.999)
-            exact = conformal_margin(highest_margins(margin, batch), max_event_miss_rate)
-            threshold = exact - ROUNDING * exact.abs().clamp(min=1)
+            threshold = conformal_margin(highest_margins(margin, batch), max_event_miss_rate)
         elif miss_cost is not None and time_cost is not None:
             check_number("miss_cost", miss_cost, above=0)
             check_number("time_cost", time_cost, above=0)
@@ -334,13 +387,14 @@ class StoppingPolicy:
         )  # fmt: skip
         return self.calibration
 
-    def _refuse_training_paths(self, states: TrajectorySet) -> None:
-        trained = set((self._checkpoint or {}).get("lit_ios", {}).get("training_paths", []))
-        known = [i for i, digest in enumerate(path_digests(states)) if digest in trained]
-        if known:
+    def _refuse_known_paths(self, states: TrajectorySet, part: str, what: str) -> None:
+        known = set(self.module._known_paths.get(part, []))
+        digests = path_digests(states, len(self.module.hparams["feature_names"]))
+        met = [name for name, own in zip(states.names, digests, strict=True) if own & known]
+        if met:
             raise UserError(
-                f"{len(known)} of the {len(states)} calibration paths were trained on, e.g. "
-                f"{states.names[known[0]]!r}: a threshold chosen on them would promise too much"
+                f"{len(met)} of the {len(states)} calibration paths were {what}, e.g. {met[0]!r}: "
+                "a threshold chosen on them would promise too much"
             )
 
     def frontier(

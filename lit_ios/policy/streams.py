@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from lit_ios.checks import UserError, check_choice
 from lit_ios.policy.engine import Engine
-from lit_ios.policy.inputs import Inputs
+from lit_ios.policy.inputs import Inputs, as_numbers
+from lit_ios.policy.tables import as_arrow
+from lit_ios.readers.columns import SECONDS, TimeUnit
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray
 
 Missing = Literal["refuse", "carry"]
+SOME_ROWS = 5  # after which a path's spacing in time is known
 
 
 class Decision(NamedTuple):
@@ -46,6 +52,7 @@ class Rule(NamedTuple):
     epsilon: float
     threshold: float
     time_step: float  # between rows, where no time is given
+    time_unit: TimeUnit  # of dates
     fingerprint: str  # of the weights
 
 
@@ -69,18 +76,18 @@ class Stream:
         self._recent: list[FloatArray] = []  # newest features first, lags + 1 of them
         self.stopped_at: int | None = None
         if saved is not None:
-            _check_saved(saved, rule)
-            self.t, self.stopped_at = saved["t"], saved["stopped_at"]
-            self._start, self._time = saved["start"], saved["time"]
-            self._y = np.array([saved["y"]], dtype=np.float64)
-            self._recent = [np.array(row, dtype=np.float64) for row in saved["recent"]]
+            with _restoring(saved, rule):
+                self.t, self.stopped_at = saved["t"], saved["stopped_at"]
+                self._start, self._time = saved["start"], saved["time"]
+                self._y = np.array([saved["y"]], dtype=np.float64)
+                self._recent = [np.array(row, dtype=np.float64) for row in saved["recent"]]
 
-    def step(self, observation: Any, time: float | None = None) -> Decision:
+    def step(self, observation: Any, time: Any | None = None) -> Decision:
         """Take the next row; say whether to stop.
 
         Args:
             observation: features by name, or an array in the policy's order; raw units.
-            time: of the row, in the data's unit; by default one usual step after the last.
+            time: of the row, in the data's unit or a date; by default a usual step after the last.
         """
         rule = self._rule
         features = rule.inputs.row(observation)
@@ -104,14 +111,14 @@ class Stream:
             self.stopped_at = self.t
         return Decision(stop, margin, _sigmoid(margin / rule.epsilon), self.t, elapsed)
 
-    def _now(self, time: float | None) -> float:
+    def _now(self, time: Any | None) -> float:
         if time is None:
             return 0.0 if self.t < 0 else self._time + self._rule.time_step
-        now = float(time)
-        if not math.isfinite(now):
-            raise UserError(f"time must be a finite number, got {time}")
+        now = as_time(time, self._rule.time_unit)
         if self.t >= 0 and now <= self._time:
             raise UserError(f"time must increase: {now:g} after {self._time:g}")
+        if self.t == SOME_ROWS:
+            warn_of_spacing((now - self._start) / (self.t + 1), self._rule.time_step)
         return now
 
     def copy(self) -> Stream:
@@ -152,14 +159,16 @@ class Streams:
         self._start, self._time = np.zeros(0), np.zeros(0)
         self._y = np.zeros((0, rule.engine.y_dim))
         self._recent = np.zeros((0, rule.lags + 1, features))
+        self._width = (rule.lags + 1) * features
         if saved is not None:
-            _check_saved(saved, rule)
-            self._grow(len(saved["paths"]))
-            for name, path in zip(saved["paths"], saved["states"], strict=True):
-                slot = self._slot[name] = self._free.pop()
-                self._t[slot], self._start[slot] = path["t"], path["start"]
-                self._time[slot], self._y[slot] = path["time"], path["y"]
-                self._recent[slot] = path["recent"]
+            with _restoring(saved, rule):
+                self._grow(len(saved["paths"]))
+                for name, path in zip(saved["paths"], saved["states"], strict=True):
+                    name = tuple(name) if isinstance(name, list) else name  # JSON knows no tuples
+                    slot = self._slot[name] = self._free.pop()
+                    self._t[slot], self._start[slot] = path["t"], path["start"]
+                    self._time[slot], self._y[slot] = path["time"], path["y"]
+                    self._recent[slot] = path["recent"]
 
     def __len__(self) -> int:
         """Return the number of live paths."""
@@ -204,7 +213,7 @@ class Streams:
         self._recent[live, 0] = features[known]
         self._recent[slots[~known]] = features[~known, None]
         elapsed = now - self._start[slots]
-        state = self._recent[slots].reshape(len(names), -1)
+        state = self._recent[slots].reshape(len(names), self._width)
         if rule.include_time:
             state = np.concatenate([state, elapsed[:, None]], axis=1)
         steps = self._t[slots]
@@ -214,10 +223,11 @@ class Streams:
 
     def end(self, paths: Iterable[Hashable]) -> None:
         """Forget these paths; their places are given to others."""
-        for name in list(paths):
-            if name not in self._slot:
-                raise UserError(f"there is no live path {name!r}")
-            self._free.append(self._slot.pop(name))
+        names = [paths] if isinstance(paths, str) else list(paths)
+        unknown = [name for name in names if name not in self._slot]
+        if unknown:
+            raise UserError(f"there is no live path {unknown[0]!r}")
+        self._free += [self._slot.pop(name) for name in names]
 
     def state(self) -> dict[str, Any]:
         """Return all there is to know of the live paths; plain JSON if their names are."""
@@ -232,13 +242,20 @@ class Streams:
             }
             for slot in slots
         ]
-        return {"policy": self._rule.fingerprint, "paths": list(self._slot), "states": states}
+        names = [n.item() if isinstance(n, np.generic) else n for n in self._slot]
+        return {"policy": self._rule.fingerprint, "paths": names, "states": states}
 
     def _features(self, observations: Any) -> FloatArray:
         inputs = self._rule.inputs
+        if hasattr(observations, "columns"):  # a DataFrame: by name
+            observations = as_arrow(observations).to_pylist()
+        if isinstance(observations, Mapping):
+            raise UserError("a row for each path is needed, got a single mapping")
         if len(observations) and isinstance(observations[0], Mapping):
             return np.array([inputs.row(one) for one in observations])
-        return inputs.matrix(np.asarray(observations, dtype=np.float64))
+        if not len(observations):
+            return np.zeros((0, len(inputs.feature_names)))
+        return inputs.matrix(as_numbers(observations))
 
     def _without_missing(
         self, features: FloatArray, known: BoolArray, live: IntArray, names: list[Hashable]
@@ -261,9 +278,9 @@ class Streams:
             now = np.zeros(len(names))
             now[known] = self._time[live] + self._rule.time_step
             return now
-        now = np.array(times, dtype=np.float64)
-        if now.shape != (len(names),) or not np.isfinite(now).all():
-            raise UserError(f"{len(names)} finite times are needed, got {times!r}")
+        now = np.array([as_time(time, self._rule.time_unit) for time in times])
+        if now.shape != (len(names),):
+            raise UserError(f"{len(names)} times are needed, got {len(now)}")
         late = now[known] <= self._time[live]
         if late.any():
             row = int(np.flatnonzero(known)[np.argmax(late)])
@@ -308,9 +325,47 @@ def _mended(
     return np.where(bad, last, features)
 
 
-def _check_saved(saved: Mapping[str, Any], rule: Rule) -> None:
+@contextlib.contextmanager
+def _restoring(saved: Any, rule: Rule) -> Iterator[None]:
+    """Refuse what is no saved state, or is one of another policy."""
+    if not isinstance(saved, Mapping):
+        raise UserError(f"a saved state is what state() returned, got {type(saved).__name__}")
     if saved.get("policy") != rule.fingerprint:
         raise UserError("the saved state belongs to another policy: its weights differ")
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise UserError(
+            f"the saved state is none of this kind of stream, or incomplete: {error!r}"
+        ) from None
+
+
+def warn_of_spacing(step: float, usual: float) -> None:
+    """Say so if rows are less than half or more than twice as far apart as in training."""
+    if not usual / 2 <= step <= usual * 2:
+        warnings.warn(
+            f"rows are {step:g} apart in time, those of training were {usual:g}: the policy was "
+            "not made for this",
+            stacklevel=4,
+        )
+
+
+def as_time(value: Any, unit: TimeUnit) -> float:
+    """Return a time as a number: dates in `unit` since 1970, as a table's are."""
+    if isinstance(value, np.datetime64):
+        return float(value.astype("datetime64[us]").astype(np.int64) / 1e6 / SECONDS[unit])
+    if isinstance(value, date):
+        day = datetime(value.year, value.month, value.day)
+        moment = value if isinstance(value, datetime) else day
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.timestamp() / SECONDS[unit]
+    try:
+        now = float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"time must be a number or a date, got {value!r}") from None
+    if not math.isfinite(now):
+        raise UserError(f"time must be a finite number, got {value}")
+    return now
 
 
 def _sigmoid(x: float) -> float:

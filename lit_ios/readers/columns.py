@@ -15,7 +15,7 @@ from lit_ios.trajectories import BoolArray, FloatArray
 
 TimeUnit = Literal["seconds", "minutes", "hours", "days"]
 
-_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
+SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 MOST_CATEGORIES = 100
 
@@ -134,7 +134,7 @@ class Source:
             if pa.types.is_date(kind):
                 values = values.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
             per_second = _PER_SECOND[values.type.unit]
-            return np.asarray(values.cast(pa.int64()).to_numpy() / (per_second * _SECONDS[unit]))
+            return np.asarray(values.cast(pa.int64()).to_numpy() / (per_second * SECONDS[unit]))
         if self.is_text(column):
             row = self._first_no_time(column)
             text = values[row].as_py()

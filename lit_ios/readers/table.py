@@ -67,17 +67,21 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
         roles: which column means what.
         training: ask for at least one stop and one path of two rows.
     """
-    return _paths(_open(file, roles), roles, training)[0]
+    return source_paths(open_file(file, roles), roles, training=training)[0]
 
 
-def table_paths(table: pa.Table, roles: TableRoles) -> tuple[TrajectorySet, IntArray]:
-    """Return the paths of a table in memory, and the row of the table each of their rows is."""
+def open_table(table: pa.Table, roles: TableRoles) -> Source:
+    """Take a table in memory."""
+    if table.num_rows == 0:
+        raise TableError("the table has no rows")
     source = Source("table", table, roles.path_column)
     _check_columns(source, roles)
-    return _paths(source, roles, training=False)
+    return source
 
 
-def _paths(source: Source, roles: TableRoles, training: bool) -> tuple[TrajectorySet, IntArray]:
+def source_paths(
+    source: Source, roles: TableRoles, *, training: bool
+) -> tuple[TrajectorySet, IntArray]:
     """Group the rows by path, check them, and say which row of the source each one is."""
     names = source.path_names(roles.path_column)
     times = source.times(roles.time_column, roles.time_unit)
@@ -108,7 +112,7 @@ def _paths(source: Source, roles: TableRoles, training: bool) -> tuple[Trajector
     return paths, rows
 
 
-def _open(file: str | Path, roles: TableRoles) -> Source:
+def open_file(file: str | Path, roles: TableRoles) -> Source:
     """Read the file, its path names and known categories as they are written."""
     as_text = [roles.path_column]
     parts = read_parts(file, as_text=as_text)

@@ -1,5 +1,7 @@
 """Thresholds chosen on paths: exactly, by what was asked for, and never on training paths."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -84,6 +86,22 @@ def test_cheapest_threshold_costs_no_more_than_any_other(seed):
     assert cost(found) == pytest.approx(min(costs))
 
 
+@pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
+@pytest.mark.parametrize("cost", [0.5, 2.0, 10.0])
+def test_live_paths_decide_as_whole_ones_at_the_threshold_chosen(variant, cost):
+    policy, paths = make_policy(variant), random_paths(15)
+    wishes = [{"miss_cost": cost, "time_cost": 1.0}, {"max_event_miss_rate": 0.3}, {}]
+    thresholds = [policy.calibrate(paths, **wish).threshold for wish in wishes]
+    for threshold in [*thresholds, *policy.frontier(paths, draws=1).threshold]:
+        policy.threshold = float(threshold)
+        whole = policy.margins(paths) >= policy.threshold
+        live = []
+        for path in paths:
+            stream = policy.stream()
+            live += [stream.step(x, t).stop for x, t in zip(path.states, path.times, strict=True)]
+        assert (whole == live).all()
+
+
 def test_dear_misses_lower_the_threshold_and_dear_time_raises_it():
     policy, paths = make_policy("iqs"), random_paths(20)
     batch = path_batch(paths)
@@ -131,6 +149,20 @@ def test_wrong_wishes_are_refused(wish, message):
     with pytest.raises(UserError, match=message):
         policy.calibrate(random_paths(), **wish)
     assert policy.threshold == pytest.approx(0.05)
+
+
+def test_paths_of_one_row_say_nothing_of_continuing():
+    paths = random_paths(60)
+    single = paths.select((paths.lengths == 1) & paths.stopped)
+    with pytest.raises(UserError, match="every calibration path has a single row"):
+        make_policy("iqs").calibrate(single)
+
+
+def test_events_known_of_censored_paths_do_not_count(recwarn):
+    policy, paths = make_policy("iqs"), random_paths(20)
+    later = replace(paths, event_times=np.where(paths.stopped, np.nan, 1e6))
+    assert policy.calibrate(later) == policy.calibrate(paths)
+    assert policy.frontier(later, draws=1).chosen == policy.frontier(paths, draws=1).chosen
 
 
 def test_paths_without_a_stop_or_with_other_features_are_refused():

@@ -2,15 +2,18 @@
 
 import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
 import pytest
 import torch
+from repository import ROOT
 
 from lit_ios import StoppingPolicy
 from lit_ios.__main__ import main
 from lit_ios.checks import UserError
+from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +33,16 @@ def run(tmp_path_factory):
             lines.append(f"u{unit},{day * 2},{heat:.4f},{colour},{failed}")
     table = folder / "table.csv"
     table.write_text("\n".join(lines) + "\n")
-    root = __import__("repository").ROOT
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cli = train.main([
-            "fit", f"--config={root}/configs/data/table.yaml",
-            f"--config={root}/configs/model/do_iqs_lb.yaml", f"--data.init_args.file={table}",
+            "fit", f"--config={ROOT}/configs/data/table.yaml",
+            f"--config={ROOT}/configs/model/do_iqs_lb.yaml", f"--data.init_args.file={table}",
             "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
             "--data.init_args.stop_column=failed", f"--runs_dir={folder}/runs",
             "--trainer.max_epochs=3", "--trainer.enable_progress_bar=false", "--threads=1",
         ])  # fmt: skip
-    best = __import__("pathlib").Path(cli.trainer.checkpoint_callback.best_model_path)
+    best = Path(cli.trainer.checkpoint_callback.best_model_path)
     return best, cli, table
 
 
@@ -73,7 +75,7 @@ def test_live_row_of_a_table_is_taken_by_its_columns(run):
 def test_threshold_and_how_it_was_chosen_are_kept_in_the_file(run, tmp_path):
     best, cli, _ = run
     policy = StoppingPolicy.load(best)
-    found = policy.calibrate(cli.datamodule.splits.val, max_event_miss_rate=0.25)
+    found = policy.calibrate(cli.datamodule.splits.test, max_event_miss_rate=0.25)
     policy.save(tmp_path / "policy.ckpt")
     again = StoppingPolicy.load(tmp_path / "policy.ckpt")
     assert again.threshold == policy.threshold == found.threshold
@@ -87,8 +89,82 @@ def test_training_paths_are_never_calibrated_on(run):
     policy = StoppingPolicy.load(best)
     with pytest.raises(UserError, match=r"of the 60 calibration paths were trained on, e\.g\. 'u"):
         policy.calibrate(table, stop_column="failed", max_event_miss_rate=0.2)
-    with pytest.raises(UserError, match="were trained on"):
-        policy.calibrate(cli.datamodule.splits.train)
+    train = cli.datamodule.splits.train
+    shorter = TrajectorySet.from_paths(
+        [Trajectory(p.states[:2], p.times[:2], True, p.name) for p in train], train.feature_names
+    )
+    single = train.with_states(train.states.astype(np.float32))
+    for paths in (train, shorter, single):
+        with pytest.raises(UserError, match="were trained on"):
+            policy.calibrate(paths)
+        with pytest.raises(UserError, match="were trained on"):
+            StoppingPolicy(cli.model).calibrate(paths)
+
+
+def test_guarantee_is_refused_on_paths_that_chose_the_epoch(run):
+    best, cli, _ = run
+    policy = StoppingPolicy.load(best)
+    with pytest.raises(UserError, match="were used to choose the epoch"):
+        policy.calibrate(cli.datamodule.splits.val, max_event_miss_rate=0.3)
+    policy.calibrate(cli.datamodule.splits.val)  # no promise, no harm
+
+
+def test_stops_are_read_by_the_column_of_training(run, tmp_path):
+    best, cli, table = run
+    names = cli.datamodule.splits.test.names
+    lines = table.read_text().splitlines()
+    fresh = tmp_path / "fresh.csv"
+    fresh.write_text("\n".join([lines[0], *(s for s in lines if s.split(",")[0] in names)]) + "\n")
+    policy = StoppingPolicy.load(best)
+    found = policy.calibrate(fresh)
+    assert found.events == cli.datamodule.splits.test.stopped.sum() < found.paths
+    assert found == policy.calibrate(fresh, stop_column="failed")
+
+
+def test_names_of_paths_in_a_file_are_text(run, tmp_path):
+    file = tmp_path / "names.csv"
+    rows = "\n".join(f"{name},{day},1.5,red" for name in ("07", "7") for day in (0, 2))
+    file.write_text(f"unit,day,heat,colour\n{rows}\n")
+    found = StoppingPolicy.load(run[0]).predict(file)
+    assert found["unit"].to_pylist() == ["07", "07", "7", "7"]
+    assert found["margin"][0] == found["margin"][2]
+
+
+def test_threshold_set_by_hand_carries_no_promise(run, tmp_path):
+    best, cli, _ = run
+    policy = StoppingPolicy.load(best)
+    policy.calibrate(cli.datamodule.splits.test, max_event_miss_rate=0.3)
+    policy.save(tmp_path / "a.ckpt")
+    policy = StoppingPolicy.load(tmp_path / "a.ckpt")
+    policy.threshold = 5.0
+    policy.save(tmp_path / "b.ckpt")
+    assert StoppingPolicy.load(tmp_path / "b.ckpt").calibration is None
+    with pytest.raises(UserError, match="must be a number"):
+        policy.threshold = "high"
+
+
+def test_runs_of_another_seed_are_found_again(tmp_path, run_train, capsys):
+    cli = run_train("fit", "--seed_everything=7", "--trainer.max_epochs=2", model="iqs")
+    best = cli.trainer.checkpoint_callback.best_model_path
+    capsys.readouterr()
+    figure = str(tmp_path / "frontier.png")
+    assert main(["frontier", best, "--draws=2", "--output", figure]) == 0
+    shown = capsys.readouterr().out
+    missed = float(cli.trainer.callback_metrics["test/event_miss_rate"])
+    assert f"event-miss rate {missed:.4f}" in shown
+    assert main(["calibrate", best]) == 0
+
+
+def test_training_goes_on_at_margin_zero_after_calibration(run_train):
+    cli = run_train("fit", "--trainer.max_epochs=1", model="iqs")
+    last = Path(cli.trainer.checkpoint_callback.best_model_path).with_name("last.ckpt")
+    policy = StoppingPolicy.load(last)
+    policy.calibrate(cli.datamodule.splits.val)
+    policy.save(last)
+    resumed = run_train(
+        "fit", f"--ckpt_path={last}", "--trainer.max_epochs=2", data="", model="", small=False
+    )
+    assert float(resumed.model.threshold) == 0.0
 
 
 def test_checkpoint_can_still_be_tested_and_resumed_after_calibration(run, tmp_path):
@@ -134,9 +210,19 @@ def test_shell_calibrates_draws_predicts_explains_and_exports(run, tmp_path, cap
     ("words", "message"),
     [
         (["calibrate", "BEST", "--max-event-miss-rate", "0.001"], "at least 999 calibration paths"),
+        (
+            ["calibrate", "BEST", "--max-event-miss-rate", "0.3", "--split", "val"],
+            "choose the epoch",
+        ),
+        (["calibrate", "BEST", "--output", "nowhere/x.ckpt"], "there is no folder nowhere"),
+        (["export", "BEST", "nowhere/x.onnx"], "there is no folder nowhere"),
+        (["frontier", "BEST", "--output", "x.xyz"], "must end in .png or .pdf or .svg"),
         (["calibrate", "nothing.ckpt"], "there is no file nothing.ckpt"),
         (["predict", "BEST"], "give a table: --data FILE"),
-        (["predict", "BEST", "--data", "TABLE", "--output", "x.txt"], "must end in .csv or"),
+        (
+            ["predict", "BEST", "--data", "TABLE", "--output", "x.txt"],
+            "must end in .csv or .parquet",
+        ),
         (["explain", "BEST", "--data", "TABLE", "--of", "u99"], "there is no path 'u99'"),
         (["explain", "BEST", "--data", "TABLE", "--of", "u1", "--row", "99"], "has rows 0 to"),
         (["export", "BEST", "policy.h5"], "must end in .onnx or .pt2"),

@@ -1,5 +1,7 @@
 """The estimator behaves as scikit-learn expects, and as the variants do."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,6 +129,7 @@ def test_without_groups_paths_end_at_stops():
         ({"variant": "svm"}, "there is no variant 'svm'"),
         ({"group_column": "unit"}, "X has no column 'unit'; there are x0, x1"),
         ({"margin": "best"}, "margin"),
+        ({"epochs": 0}, "epochs"),
     ],
 )
 def test_wrong_parameters_are_refused(change, message):
@@ -136,10 +139,49 @@ def test_wrong_parameters_are_refused(change, message):
         )
 
 
+def test_model_fitted_to_groups_asks_for_them(fitted):
+    for method in (fitted.predict, fitted.decision_function, fitted.predict_proba):
+        with pytest.raises(UserError, match="give groups here too"):
+            method(X)
+    with pytest.raises(UserError, match="give groups here too"):
+        fitted.score(X, Y)
+
+
+def test_fitted_model_can_be_pickled(fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict(X, GROUPS), fitted.predict(X, GROUPS))
+
+
+def test_labels_may_be_text_and_the_larger_one_stops():
+    labels = np.where(Y == 1, "stop", "go")
+    model = StoppingClassifier("iqs", epochs=2).fit(X, labels, GROUPS)
+    assert set(model.predict(X, GROUPS)) <= {"go", "stop"}
+    with pytest.raises(UserError, match=r"follow after its stop \(class run\)"):
+        StoppingClassifier("iqs", epochs=2).fit(X, np.where(Y == 1, "fail", "run"), GROUPS)
+
+
+def test_random_state_may_be_none_or_a_generator():
+    for state in (None, np.random.RandomState(0)):
+        StoppingClassifier("iqs", epochs=1, random_state=state).fit(X, Y, GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"times": [1.0]}, "times of shape"),
+        ({"groups": [0]}, "groups of shape"),
+        ({"groups": np.full(len(Y), np.nan)}, "a group is missing"),
+    ],
+)
+def test_groups_and_times_must_fit_the_rows(arguments, message):
+    with pytest.raises(UserError, match=message):
+        StoppingClassifier("iqs", epochs=1).fit(X, Y, **({"groups": GROUPS} | arguments))
+
+
 def test_rows_after_a_stop_are_refused():
     y = Y.copy()
     y[np.flatnonzero(GROUPS[0] == GROUPS)[0]] = 1
     with pytest.raises(UserError, match=f"row 0: rows of group {GROUPS[0]} follow after its stop"):
         StoppingClassifier("iqs", epochs=1).fit(X, y, GROUPS)
-    with pytest.raises(UserError, match="stops"):
+    with pytest.raises(UserError, match="two classes"):
         StoppingClassifier("iqs", epochs=1).fit(X, np.zeros_like(Y), GROUPS)

@@ -9,6 +9,8 @@ import torch
 from policies import SETTINGS, make_policy, random_paths
 
 from lit_ios.checks import UserError
+from lit_ios.policy.inputs import EngineInputs
+from lit_ios.readers.cmapss import ConditionScaler
 from lit_ios.variants import VARIANTS
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -108,6 +110,33 @@ def test_metadata_name_features_and_threshold(tmp_path):
     about = OnnxPolicy(make_policy(threshold=0.25).export(tmp_path / "p.onnx")).about
     assert about["features"] == ["a", "b"]
     assert about["threshold"] == 0.25
+
+
+def test_engines_are_scaled_inside_the_exported_file(tmp_path):
+    rng = np.random.default_rng(0)
+    scaler = ConditionScaler(
+        np.array([0, 10]), rng.normal(size=(2, 21)), rng.uniform(1, 2, size=(2, 21)),
+        np.array([3, 6]),
+    )  # fmt: skip
+    policy = make_policy("do_iqs_lb", lags=1)
+    policy.inputs = EngineInputs(scaler)
+    rows = np.column_stack([[0.0, 10.0, 9.8, 0.1], rng.normal(size=(4, 2))])
+    margins, stream = [], policy.stream()
+    for row in rows:
+        margins.append(stream.step(dict(zip(policy.feature_names, row, strict=True))).margin)
+    for ending, kind in RUNNERS.items():
+        run = kind(policy.export(tmp_path / f"engine{ending}"))
+        assert run.about["features"] == ["setting1", "sensor4", "sensor7"]
+        y = np.zeros((1, 1))
+        for t, row in enumerate(rows):
+            given = {"features": row[None], "history": rows[max(t - 1, 0)][None, None],
+                     "time": np.array([float(t)]), "step": np.array([t]), "y": y}  # fmt: skip
+            found = run(given)
+            y = found["next_y"]
+            assert found["margin"][0] == pytest.approx(margins[t], abs=1e-5)
+        given["features"] = np.array([[25.0, 0.0, 0.0]])  # a condition not seen in training
+        assert np.isnan(run(given)["margin"][0])
+        assert not run(given)["stop"][0]
 
 
 def test_other_endings_are_refused(tmp_path):

@@ -1,5 +1,8 @@
 """Tables of all kinds in, the same kind out, every row where it was."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -67,6 +70,45 @@ def test_kind_of_table_does_not_matter(tmp_path):
 def test_tables_that_do_not_fit_are_refused_with_the_place(change, message):
     with pytest.raises(UserError, match=message):
         make_policy().predict(change(as_frame(random_paths())), path="unit", time="day")
+
+
+def test_index_of_a_data_frame_is_kept():
+    policy, frame = make_policy(), as_frame(random_paths(), seed=2)
+    frame.loc[frame.index[3], "a"] = np.nan
+    last = frame.groupby("unit")["day"].transform("max") == frame["day"]
+    frame = frame[~(frame["a"].isna() & last)]
+    found = policy.predict(frame, path="unit", time="day", sort=True, missing="drop")
+    assert found.index.tolist() == frame.index[frame["a"].notna()].tolist()
+    assert (found["unit"] == frame.loc[found.index, "unit"]).all()
+
+
+def test_single_precision_tables_are_judged_as_their_rows_live():
+    policy, paths = make_policy("do_iqs_lb"), random_paths()
+    single = paths.with_states(paths.states.astype(np.float32))
+    single = replace(single, times=(single.times - 100) * 1_234_567.1)
+    policy.module.time_step.fill_(1e6)
+    policy.module.state_scale[-1] = 1e6
+    margins = policy.margins(single)
+    for i, path in enumerate(single):
+        stream = policy.stream()
+        for row, (x, time) in enumerate(zip(path.states, path.times, strict=True)):
+            expected = margins[single.offsets[i] + row]
+            assert stream.step(x, time).margin == pytest.approx(expected, abs=1e-9)
+
+
+def test_policy_can_be_pickled():
+    policy, paths = make_policy("do_iqs_lb", members=2), random_paths()
+    again = pickle.loads(pickle.dumps(policy))
+    assert np.array_equal(again.margins(paths), policy.margins(paths))
+    assert again.stream().step([1.0, 2.0]) == policy.stream().step([1.0, 2.0])
+
+
+def test_unknown_arguments_and_empty_tables_are_refused():
+    frame = as_frame(random_paths())
+    with pytest.raises(UserError, match="there is no argument stop"):
+        make_policy().predict(frame, path="unit", time="day", stop="died")
+    with pytest.raises(UserError, match="has no rows"):
+        make_policy().predict(frame[:0], path="unit", time="day")
 
 
 def test_columns_must_be_named_where_training_did_not():

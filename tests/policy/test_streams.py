@@ -1,8 +1,10 @@
 """Live paths: the same margins as whole paths, whatever is saved, missing or wrong."""
 
 import json
+from datetime import datetime, timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 from policies import SETTINGS, make_policy, random_paths
 
@@ -183,6 +185,71 @@ def test_state_of_another_policy_is_refused():
     saved = make_policy("iqs", seed=1).stream().state()
     with pytest.raises(UserError, match="another policy"):
         make_policy("iqs", seed=2).stream(saved)
+
+
+@pytest.mark.parametrize(
+    "saved", ["{}", {"policy": "FINGERPRINT"}, {"policy": "FINGERPRINT", "t": 1}]
+)
+def test_what_is_no_saved_state_is_refused(saved):
+    policy = make_policy("iqs")
+    if isinstance(saved, dict):
+        saved = saved | {"policy": policy.fingerprint}
+    for restore in (policy.stream, policy.stream_many):
+        with pytest.raises(UserError, match="saved state"):
+            restore(saved)
+
+
+def test_names_of_paths_survive_a_restart_whatever_they_are():
+    policy = make_policy("iqs")
+    many = policy.stream_many()
+    names = [*np.array([3, 4]), ("a", 1), "text"]
+    many.step(names, np.ones((4, 2)))
+    again = policy.stream_many(json.loads(json.dumps(many.state())))
+    assert again.paths == [3, 4, ("a", 1), "text"]
+
+
+def test_rows_of_data_frames_are_taken_by_name():
+    policy = make_policy("iqs")
+    frame = pd.DataFrame({"b": [2.0, 0.0], "a": [1.0, -1.0]})
+    expected = policy.stream().step([1.0, 2.0])
+    assert policy.stream().step(frame.iloc[0]) == expected
+    assert policy.stream_many().step(["p", "q"], frame).margin[0] == pytest.approx(expected.margin)
+
+
+def test_dates_are_taken_as_in_tables():
+    policy = make_policy("iqs")
+    by_date, by_number = policy.stream(), policy.stream()
+    start = datetime(2024, 1, 1)
+    for hours in (0, 3, 5):
+        when = start + timedelta(hours=hours)
+        dated = by_date.step([0.5, 0.5], when if hours else np.datetime64(when))
+        assert dated.margin == pytest.approx(by_number.step([0.5, 0.5], float(hours)).margin)
+    with pytest.raises(UserError, match="a number or a date"):
+        by_date.step([0.5, 0.5], "noon")
+
+
+def test_rows_much_closer_than_in_training_are_noticed_once():
+    policy = make_policy("iqs")
+    policy.module.time_step.fill_(10.0)
+    stream = policy.stream()
+    with pytest.warns(UserWarning, match="are 1 apart in time, those of training were 10") as w:
+        _ = [stream.step([0.0, 0.0], day) for day in range(10)]
+    assert len(w) == 1
+    with pytest.warns(UserWarning, match="apart in time"):
+        policy.margins(random_paths())
+
+
+def test_a_tick_without_rows_is_fine_and_ending_is_all_or_nothing():
+    many = make_policy("iqs").stream_many()
+    assert len(many.step([], []).margin) == 0
+    many.step(["p"], [[1.0, 1.0]])
+    with pytest.raises(UserError, match="no live path 'q'"):
+        many.end(["p", "q"])
+    assert "p" in many
+    with pytest.raises(UserError, match="single mapping"):
+        many.step(["p"], {"a": 1.0, "b": 1.0})
+    with pytest.raises(UserError, match="must be numbers"):
+        many.step(["p"], [["x", "y"]])
 
 
 def test_another_threshold_is_still_the_same_policy():
