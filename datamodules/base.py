@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from itertools import chain
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,22 +12,25 @@ import pytorch_lightning as pl
 import torch
 
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
+from datamodules.processes import from_all
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.checks import check_choice
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import (
     SmoteKind,
     Statistics,
+    bootstrap_copies,
     build_states,
     fit_statistics,
     smote_stops,
     standardise,
 )
-from lit_ios.trajectories import FloatArray, TrajectoryError, TrajectorySet
+from lit_ios.trajectories import FloatArray, TrajectoryError, TrajectorySet, path_digests
 
 MOST_GRID_TIMES = 60
 
 Oversampling = Literal["none", "smote", "bootstrap"]
+T = TypeVar("T")
 
 
 class Splits(NamedTuple):
@@ -110,6 +114,11 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Read or simulate the paths and deal them out."""
         raise NotImplementedError
 
+    @property
+    def shared_out(self) -> bool:
+        """Whether each of several processes reads a share of the paths, or all of them."""
+        return False
+
     def for_prediction(self) -> None:
         """Offer every path of the user's own file to predict; its stops need not be known."""
 
@@ -139,7 +148,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
     @cached_property
     def statistics(self) -> Statistics:
         """Mean and scale of the training rows."""
-        return fit_statistics(self.splits.train.states)
+        return fit_statistics(self.splits.train.states, lambda value: sum(self._from_all(value)))
 
     @cached_property
     def training_paths(self) -> TrajectorySet:
@@ -163,11 +172,31 @@ class TrajectoryDataModule(pl.LightningDataModule):
             kind=self.smote_kind,
         )
 
+    def _from_all(self, value: T) -> list[T]:
+        """Return what the processes that share the paths out have, or what this one has."""
+        return from_all(value) if self.shared_out else [value]
+
+    def known_again(self) -> dict[str, list[str]]:
+        """Return by what training and validation paths are known again."""
+        known = {}
+        for name, paths in zip(("training", "validation"), self.splits, strict=False):
+            digests = path_digests(paths, len(self.feature_names))
+            known[name] = sorted(set().union(*chain.from_iterable(self._from_all(digests))))
+        return known
+
+    def bootstrap_copies(self, members: int) -> FloatArray:
+        """Return how often each member draws each training path of this process."""
+        paths = self._from_all(len(self.splits.train))
+        copies = bootstrap_copies(members, sum(paths), self.random(purpose=4))
+        before = sum(paths[: self._shard.rank]) if self.shared_out else 0
+        own = np.append(np.arange(before, before + len(self.splits.train)), sum(paths))
+        return copies[:, own]
+
     def setup(self, stage: str) -> None:
         """Read the data before the first loader asks for them."""
         named = zip(("training", "validation"), self.splits, strict=False)
         for name, paths in named if stage == "fit" else ():
-            if not paths.stopped.any():
+            if not any(self._from_all(bool(paths.stopped.any()))):
                 raise TrajectoryError(
                     f"{self.name}: none of the {len(paths)} {name} paths was stopped; training and "
                     "validation both need stops: give more paths, or another validation_share"
@@ -191,17 +220,18 @@ class TrajectoryDataModule(pl.LightningDataModule):
             batch_by=self.batch_by,
             bootstrap_ratio=self.ratio if self.oversampling == "bootstrap" else None,
             seed=self.seed,
-            shard=self._shard,
+            shard=self._turns,
+            together=self._from_all,
             device="cpu" if self.trainer is None else self.trainer.strategy.root_device,
         )
 
     def val_dataloader(self) -> PathLoader:
         """Whole validation paths."""
-        return PathLoader(self.splits.val, shard=self._shard)
+        return PathLoader(self.splits.val, shard=self._turns)
 
     def test_dataloader(self) -> PathLoader:
         """Whole test paths."""
-        return PathLoader(self.splits.test, shard=self._shard)
+        return PathLoader(self.splits.test, shard=self._turns)
 
     def predict_dataloader(self) -> PathLoader:
         """Whole test paths."""
@@ -212,7 +242,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Usual time between two rows of a training path; 1 if all have a single row."""
         train = self.splits.train
         within = np.delete(np.diff(train.times), train.last_rows[:-1])
-        return float(np.median(within)) if len(within) else 1.0
+        usual = float(np.median(within)) if len(within) else 1.0
+        return float(np.median(self._from_all(usual)))
 
     @property
     def grid_times(self) -> FloatArray:
@@ -242,3 +273,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         if self.trainer is None:
             return Shard()
         return Shard(self.trainer.global_rank, self.trainer.world_size)
+
+    @property
+    def _turns(self) -> Shard:
+        """Which of the batches of its paths this process takes: all, if the paths are its own."""
+        return Shard() if self.shared_out else self._shard

@@ -6,7 +6,7 @@ loader's state, so a resumed run sees the very batches the interrupted one would
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -63,6 +63,8 @@ class TrainLoader:
         bootstrap_ratio: stops per continue row after local bootstrap; None for no bootstrap.
         seed: with the epoch, decides the order.
         shard: every process makes the same plan and takes its share of the batches.
+        together: returns what all processes that have paths of their own have; they agree on the
+            number of batches.
         device: where the columns lie and the batches are made.
     """
 
@@ -76,6 +78,7 @@ class TrainLoader:
         bootstrap_ratio: float | None = None,
         seed: int = 0,
         shard: Shard = ALL,
+        together: Callable[[IntArray], list[IntArray]] = lambda value: [value],
         device: torch.device | str = "cpu",
     ) -> None:
         if batch_size < 1:
@@ -84,7 +87,7 @@ class TrainLoader:
         self.bootstrap_ratio, self.seed, self.shard = bootstrap_ratio, seed, shard
         self.device = torch.device(device)
         self._fill_columns(paths, synthetic)
-        self.batches = self._count_batches()
+        self.batches = self._count_batches(together)
         self.epoch = 0
         self.position = 0
         self.sampler = self  # Lightning announces the epoch to `loader.sampler`
@@ -122,11 +125,12 @@ class TrainLoader:
         """Go on from there."""
         self.epoch, self.position = state["epoch"], state["position"]
 
-    def _count_batches(self) -> int:
-        """Batches per epoch over all processes: near-equal, of about `batch_size` rows."""
+    def _count_batches(self, together: Callable[[IntArray], list[IntArray]]) -> int:
+        """Batches per epoch of one plan: near-equal, of about `batch_size` rows."""
         rows = int((self.actions != NO_TRANSITION).sum())
         most = rows if self.batch_by == "rows" else len(self.offsets) - 1
-        return int(np.clip(round(rows / self.batch_size), 1, most))
+        plans = np.array(together(np.array([rows, most])))  # (processes, 2)
+        return int(np.clip(round(plans[:, 0].mean() / self.batch_size), 1, plans[:, 1].min()))
 
     def __len__(self) -> int:
         """Return the number of batches per epoch of this process."""

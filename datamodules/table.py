@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from datamodules.base import Splits, TrajectoryDataModule
 from lit_ios.readers import Missing, TableRoles, read_paths
 from lit_ios.readers.columns import TimeUnit
-from lit_ios.sampling import split_paths
-from lit_ios.trajectories import TrajectorySet
+from lit_ios.readers.table import Outline, check_trainable, read_feature_names, read_share
+from lit_ios.sampling import split_numbers
+from lit_ios.trajectories import BoolArray, IntArray, TrajectoryError, TrajectorySet
 
 
 class TableData(TrajectoryDataModule):
@@ -76,7 +80,12 @@ class TableData(TrajectoryDataModule):
     @cached_property
     def feature_names(self) -> list[str]:
         """Names of the features, categories as column=value."""
-        return list(self._table.feature_names)
+        return read_feature_names(self.file, self.roles) or list(self._table.feature_names)
+
+    @property
+    def shared_out(self) -> bool:
+        """Each of several processes reads a share of the paths; SMOTE needs them all."""
+        return self._shard.world_size > 1 and self.labelled and self.oversampling != "smote"
 
     @cached_property
     def _table(self) -> TrajectorySet:
@@ -115,22 +124,60 @@ class TableData(TrajectoryDataModule):
 
     def read_splits(self) -> Splits:
         """Take the given files, and split by path what was not given."""
-        val, test = self._other(self.val_file), self._other(self.test_file)
-        train = self._table
-        _ = self.feature_names, self.__dict__.pop("_table")  # which is not needed twice in memory
-        if not self.labelled:
-            return Splits(train, train, train)
-        if test is None:
-            shares = (1 - self.test_share, self.test_share)
-            train, test = split_paths(train, shares, self.random(purpose=1))
-        if val is None:
-            shares = (1 - self.validation_share, self.validation_share)
-            train, val = split_paths(train, shares, self.random(purpose=2))
-        return Splits(train, val, test)
-
-    def _other(self, file: str | None) -> TrajectorySet | None:
-        """Read a further file with the features of the main one."""
-        if file is None:
-            return None
         roles = replace(self.roles, features=tuple(self.feature_names))
-        return read_paths(file, roles, training=False)
+        files = {"val": self.val_file, "test": self.test_file}
+        others = {part: file for part, file in files.items() if file is not None}
+        if self.shared_out:
+            self.__dict__.pop("_table", None)
+            found = self._read_share(self.file, roles, self._deal)
+            for part, file in others.items():
+                everything = partial(_as_one_part, part)
+                found |= self._read_share(file, roles, everything)
+            return Splits(**found)
+        table = self._table
+        del self._table  # which is not needed twice in memory
+        if not self.labelled:
+            return Splits(table, table, table)
+        found = {part: read_paths(file, roles, training=False) for part, file in others.items()}
+        found |= {part: table.select(own) for part, own in self._deal(table.stopped).items()}
+        return Splits(**found)
+
+    def _deal(self, stopped: BoolArray) -> dict[str, IntArray]:
+        """Return the numbers of the paths of each part that comes from the main file."""
+        dealt = {"train": np.arange(len(stopped))}
+        if self.test_file is None:
+            shares = (1 - self.test_share, self.test_share)
+            known, test = split_numbers(stopped, shares, self.random(purpose=1))
+            dealt = {"train": known, "test": test}
+        if self.val_file is None:
+            known, shares = dealt["train"], (1 - self.validation_share, self.validation_share)
+            train, val = split_numbers(stopped[known], shares, self.random(purpose=2))
+            dealt |= {"train": known[train], "val": known[val]}
+        return dealt
+
+    def _read_share(
+        self, file: str, roles: TableRoles, deal: Callable[[BoolArray], dict[str, IntArray]]
+    ) -> dict[str, TrajectorySet]:
+        """Read the paths of this process in each part: every so many processes-th one."""
+        rank, processes = self._shard
+
+        def choose(outline: Outline) -> IntArray:
+            if file == self.file:
+                check_trainable(file, outline.stopped, len(outline.codes))
+            chosen = np.full(len(outline.stopped), -1)
+            for part, numbers in deal(outline.stopped).items():
+                if len(numbers) < processes:
+                    raise TrajectoryError(
+                        f"{file}: {len(numbers)} {part} paths cannot be dealt out to "
+                        f"{processes} processes"
+                    )
+                chosen[numbers[rank::processes]] = Splits._fields.index(part)
+            return chosen
+
+        found = read_share(file, roles, choose)
+        return {Splits._fields[number]: paths for number, paths in found.items()}
+
+
+def _as_one_part(part: str, stopped: BoolArray) -> dict[str, IntArray]:
+    """Return the numbers of all paths, as those of one part."""
+    return {part: np.arange(len(stopped))}

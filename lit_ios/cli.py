@@ -127,8 +127,12 @@ class StoppingCLI(LightningCLI):
             raise UserError(reason[1]) from None
 
     def after_instantiate_classes(self) -> None:
-        """Read data and checkpoint now: what is wrong is said before anything is written."""
-        self.datamodule.setup(self.subcommand)
+        """Read data and checkpoint now: what is wrong is said before anything is written.
+
+        Several processes read their shares when they know of each other.
+        """
+        if self.trainer.world_size == 1:
+            self.datamodule.setup(self.subcommand)
         if self.checkpoint is not None:
             _check_fit(self.checkpoint, self.model)
 

@@ -20,9 +20,7 @@ from lit_ios.modules.outputs import PathOutput
 from lit_ios.modules.terms import TermMeans
 from lit_ios.modules.views import View
 from lit_ios.networks import Activation, Normalisation, StoppingNetwork
-from lit_ios.sampling.oversampling import bootstrap_copies
 from lit_ios.sampling.states import state_names
-from lit_ios.trajectories import path_digests
 
 Part = Literal["dynamics", "q", "gain"]
 Updates = Literal["joint", "alternating"]
@@ -175,14 +173,9 @@ class StoppingModule(pl.LightningModule):
             self.state_mean.copy_(torch.as_tensor(mean))
             self.state_scale.copy_(torch.as_tensor(scale))
             self.time_step.fill_(datamodule.time_step)
-            self._known_paths = {
-                name: sorted(set().union(*path_digests(paths, len(self.hparams["feature_names"]))))
-                for name, paths in zip(("training", "validation"), datamodule.splits, strict=False)
-            }
+            self._known_paths = datamodule.known_again()
             if self.members > 1 and self.bootstrap:
-                copies = bootstrap_copies(
-                    self.members, len(datamodule.splits.train), datamodule.random(purpose=4)
-                )
+                copies = datamodule.bootstrap_copies(self.members)
                 self.drawn = torch.from_numpy(copies).to(self.device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

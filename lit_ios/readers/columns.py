@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lit_ios.readers.files import TableError
-from lit_ios.trajectories import BoolArray, FloatArray
+from lit_ios.trajectories import BoolArray, FloatArray, IntArray
 
 TimeUnit = Literal["seconds", "minutes", "hours", "days"]
 
@@ -29,8 +29,10 @@ class Source:
         table: pa.Table,
         path_column: str | None = None,
         parts: list[tuple[Any, int]] | None = None,
+        numbers: IntArray | None = None,
     ) -> None:
         self.name, self.table, self.path_column = name, table, path_column
+        self.numbers_of_rows = numbers  # in the files, where not all rows were kept
         self.parts = parts or [(name, table.num_rows)]  # files and their numbers of rows
         self.columns = list(table.column_names)
 
@@ -64,6 +66,8 @@ class Source:
         return f"{file}, column {column!r}{path}, row {row + 1}"
 
     def _in_its_file(self, row: int) -> tuple[str, int]:
+        if self.numbers_of_rows is not None:
+            row = int(self.numbers_of_rows[row])
         for file, length in self.parts[:-1]:
             if row < length:
                 return str(file), row

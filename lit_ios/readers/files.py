@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from lit_ios.trajectories import TrajectoryError
+from lit_ios.trajectories import BoolArray, TrajectoryError
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -20,7 +20,12 @@ class TableError(TrajectoryError):
     """A table that cannot be read as paths; the message names file, column, path and row."""
 
 
-Parts = list[tuple[Path, pa.Table]]
+class Part(NamedTuple):
+    """What was read of a file."""
+
+    file: Path
+    table: pa.Table
+    rows: int  # of the file, also if not all were kept
 
 
 def read_columns(place: str | Path, wanted: list[str] | None = None) -> pa.Table:
@@ -29,50 +34,90 @@ def read_columns(place: str | Path, wanted: list[str] | None = None) -> pa.Table
 
 
 def read_parts(
-    place: str | Path, wanted: list[str] | None = None, as_text: Sequence[str] = ()
-) -> Parts:
+    place: str | Path,
+    wanted: list[str] | None = None,
+    as_text: Sequence[str] = (),
+    keep: BoolArray | None = None,
+) -> list[Part]:
     """Read a file, or all files of a folder, each by itself.
 
     Args:
         place: file or folder.
         wanted: columns to read; None for all. One that is missing is an error that names it.
         as_text: columns of a CSV file to take as they are written: 007 is not 7.
+        keep: which rows of all files to keep, None for all; of a Parquet file no others are ever
+            in memory but a few at a time.
     """
     path = Path(place)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
         if not files:
             raise TableError(f"{path}: no file in this folder ends in {', '.join(_ENDINGS)}")
-        return [(file, _read_file(file, wanted, as_text)) for file in files]
-    if not path.is_file():
+    elif path.is_file():
+        files = [path]
+    else:
         raise TableError(f"{path}: there is no such file or folder")
-    return [(path, _read_file(path, wanted, as_text))]
+    start, parts = 0, []
+    for file in files:
+        chosen = None if keep is None else keep[start:]
+        parts.append(Part(file, *_read_file(file, wanted, as_text, chosen)))
+        start += parts[-1].rows
+    return parts
 
 
 _ENDINGS = CSV_ENDINGS + PARQUET_ENDINGS
 
 
-def _read_file(file: Path, wanted: list[str] | None, as_text: Sequence[str]) -> pa.Table:
+def _read_file(
+    file: Path, wanted: list[str] | None, as_text: Sequence[str], keep: BoolArray | None
+) -> tuple[pa.Table, int]:
+    """Return the rows to keep, and how many there are in the file."""
     if file.stat().st_size == 0:
         raise TableError(f"{file}: the file is empty")
     if file.name.endswith(PARQUET_ENDINGS):
-        table = _read_parquet(file, wanted)
+        table, rows = _read_parquet(file, wanted, keep)
     elif file.name.endswith(CSV_ENDINGS):
         table = _read_csv(file, wanted, as_text)
+        rows = table.num_rows
+        table = table if keep is None else table.filter(pa.array(keep[:rows]))
     else:
         raise TableError(f"{file}: the name must end in one of {', '.join(_ENDINGS)}")
-    if table.num_rows == 0:
+    if rows == 0:
         raise TableError(f"{file}: there are columns, but no rows")
-    return table
+    return table, rows
 
 
-def _read_parquet(file: Path, wanted: list[str] | None) -> pa.Table:
+def read_schema(file: Path) -> pa.Schema:
+    """Return names and types of a Parquet file's columns."""
     try:
-        with pa_parquet.ParquetFile(file, pre_buffer=False) as parquet:  # else all bytes at once
-            _check_names(file, parquet.schema_arrow.names, wanted)
-            return parquet.read(columns=wanted)
+        schema = pa_parquet.read_schema(file)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{file}: not a readable Parquet file: {_first_line(error)}") from None
+    _check_names(file, schema.names, None)
+    return schema
+
+
+def _read_parquet(
+    file: Path, wanted: list[str] | None, keep: BoolArray | None
+) -> tuple[pa.Table, int]:
+    try:
+        with pa_parquet.ParquetFile(file, pre_buffer=False) as parquet:  # else all bytes at once
+            _check_names(file, _names(parquet), wanted)
+            rows = parquet.metadata.num_rows
+            if keep is None:
+                return parquet.read(columns=wanted), rows
+            start, kept = 0, [parquet.schema_arrow.empty_table().select(wanted or _names(parquet))]
+            for batch in parquet.iter_batches(columns=wanted):
+                chosen = pa.array(keep[start : start + batch.num_rows])
+                kept.append(pa.Table.from_batches([batch]).filter(chosen))
+                start += batch.num_rows
+            return pa.concat_tables(kept, promote_options="permissive"), rows
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(f"{file}: not a readable Parquet file: {_first_line(error)}") from None
+
+
+def _names(parquet: pa_parquet.ParquetFile) -> list[str]:
+    return list(parquet.schema_arrow.names)
 
 
 def _read_csv(file: Path, wanted: list[str] | None, as_text: Sequence[str]) -> pa.Table:
@@ -149,10 +194,10 @@ def _check_names(file: Path, names: list[str], wanted: list[str] | None) -> None
         )
 
 
-def stack(tables: Parts) -> pa.Table:
+def stack(parts: list[Part]) -> pa.Table:
     """Put tables with the same columns one below the other."""
-    first_file, first = tables[0]
-    for file, table in tables[1:]:
+    first_file, first, _ = parts[0]
+    for file, table, _ in parts[1:]:
         if set(table.column_names) != set(first.column_names):
             only = set(table.column_names) ^ set(first.column_names)
             raise TableError(
@@ -161,11 +206,11 @@ def stack(tables: Parts) -> pa.Table:
             )
     try:
         return pa.concat_tables(
-            [table.select(first.column_names) for _, table in tables],
+            [part.table.select(first.column_names) for part in parts],
             promote_options="permissive",
         )
     except pa.ArrowException as error:
-        names = ", ".join(str(file) for file, _ in tables)
+        names = ", ".join(str(part.file) for part in parts)
         raise TableError(f"{names}: columns of different types: {_first_line(error)}") from None
 
 

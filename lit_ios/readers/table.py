@@ -5,17 +5,25 @@ file → columns by role → rows grouped by path → checks → TrajectorySet
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from lit_ios.checks import check_choice
 from lit_ios.readers.columns import Source, TimeUnit
-from lit_ios.readers.features import column_of, feature_matrix
-from lit_ios.readers.files import CSV_ENDINGS, TableError, read_parts, stack
+from lit_ios.readers.features import column_of, feature_matrix, feature_names
+from lit_ios.readers.files import (
+    CSV_ENDINGS,
+    PARQUET_ENDINGS,
+    TableError,
+    read_parts,
+    read_schema,
+    stack,
+)
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet, row_blocks
 
 Missing = Literal["error", "drop", "forward_fill"]
@@ -83,50 +91,117 @@ def source_paths(
     source: Source, roles: TableRoles, *, training: bool
 ) -> tuple[TrajectorySet, IntArray]:
     """Group the rows by path, check them, and say which row of the source each one is."""
-    names = source.path_names(roles.path_column)
-    times = source.times(roles.time_column, roles.time_unit)
-    states, feature_names = feature_matrix(source, roles.features, roles.others)
-    codes = np.asarray(names.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-    order = _order(source, codes, times, roles)
+    outline = read_outline(source, roles)
+    states, names = feature_matrix(source, roles.features, roles.others)
+    codes, times, order = outline.codes, outline.times, outline.order
+    rows = np.arange(len(codes)) if order is None else order
     if order is not None:
         states, times, codes = states[order], times[order], codes[order]
-    rows = np.arange(len(codes)) if order is None else order
-    states, keep = _without_missing(source, states, codes, rows, feature_names, roles.missing)
-    stopped = _stopped(source, roles, _offsets(codes), rows)  # before a row with a flag is dropped
+    states, keep = _without_missing(source, states, codes, rows, names, roles.missing)
     if keep is not None:
         states, times, codes, rows = states[keep], times[keep], codes[keep], rows[keep]
     offsets = _offsets(codes)
-    all_names = names.dictionary.to_pylist()
     paths = TrajectorySet(
         states=states,
         times=times,
         offsets=offsets,
-        stopped=stopped,
-        names=tuple(all_names[code] for code in codes[offsets[:-1]]),
-        feature_names=feature_names,
+        stopped=outline.stopped,
+        names=tuple(outline.names[code] for code in codes[offsets[:-1]]),
+        feature_names=names,
     )
     if training:
-        _check_trainable(source, paths)
-    del source, names
+        check_trainable(source.name, paths.stopped, len(paths.states))
+    del source
     pa.default_memory_pool().release_unused()
     return paths, rows
 
 
-def open_file(file: str | Path, roles: TableRoles) -> Source:
-    """Read the file, its path names and known categories as they are written."""
+class Outline(NamedTuple):
+    """The paths of a table without their features."""
+
+    names: list[str]  # by code
+    codes: IntArray  # (N,) path of each row of the table
+    times: FloatArray  # (N,)
+    order: IntArray | None  # (N,) rows with those of each path together; None: they are
+    stopped: BoolArray  # (P,) of each path, in the order in which they first appear
+
+
+def read_outline(source: Source, roles: TableRoles) -> Outline:
+    """Find out which rows belong to which path, in which order, and which paths were stopped."""
+    names = source.path_names(roles.path_column)
+    times = source.times(roles.time_column, roles.time_unit)
+    codes = np.asarray(names.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    order = _order(source, codes, times, roles)
+    rows = np.arange(len(codes)) if order is None else order
+    stopped = _stopped(source, roles, _offsets(codes[rows]), rows)
+    return Outline(names.dictionary.to_pylist(), codes, times, order, stopped)
+
+
+def read_share(
+    file: str | Path, roles: TableRoles, choose: Callable[[Outline], IntArray]
+) -> dict[int, TrajectorySet]:
+    """Read sets of paths of a file, without ever holding the features of all of it.
+
+    Args:
+        file: as for `read_paths`.
+        roles: which column means what; features must be named.
+        choose: returns the set each path belongs to, (P,), below 0 for those left out.
+    """
+    outline = read_outline(open_file(file, roles, wanted=roles.others), roles)
+    chosen = choose(outline)
+    keep = (chosen >= 0)[outline.codes]
+    del outline  # as large as some features
+    paths = source_paths(open_file(file, roles, keep=keep), roles, training=False)[0]
+    chosen = chosen[chosen >= 0]
+    return {int(number): paths.select(chosen == number) for number in np.unique(chosen)}
+
+
+def read_feature_names(file: str | Path, roles: TableRoles) -> list[str]:
+    """Name the features of a Parquet file without reading its numbers; of others, nothing."""
+    if not str(file).endswith(PARQUET_ENDINGS) or not Path(file).is_file():
+        return []
+    outside = Source(str(file), read_schema(Path(file)).empty_table())
+    _check_columns(outside, roles)
+    known = outside.columns
+    names: list[str] = []
+    for name in roles.features or (name for name in known if name not in roles.others):
+        if name in known and outside.is_text(name):
+            column = Source(str(file), stack(read_parts(file, [name])))
+            names += feature_names(column, [name], ())
+        else:
+            names.append(name)
+    return names
+
+
+def open_file(
+    file: str | Path,
+    roles: TableRoles,
+    wanted: list[str] | None = None,
+    keep: BoolArray | None = None,
+) -> Source:
+    """Read the file, its path names and known categories as they are written.
+
+    Args:
+        file: CSV or Parquet, or a folder of such files.
+        roles: which column means what.
+        wanted: columns to read; None for all.
+        keep: rows to read; None for all.
+    """
     as_text = [roles.path_column]
-    parts = read_parts(file, as_text=as_text)
-    known = set(parts[0][1].column_names)
+    parts = read_parts(file, wanted, as_text, keep)
+    known = set(parts[0].table.column_names)
     named = {column_of(name, known) for name in roles.features or () if name not in known}
     categorical = sorted(name for name in named if name is not None)
     if categorical:
-        parts = read_parts(file, as_text=as_text + categorical)
-    lengths = [(part, table.num_rows) for part, table in parts]
-    source = Source(str(file), stack(parts), roles.path_column, lengths)
-    _check_columns(source, roles)
+        parts = read_parts(file, wanted, as_text + categorical, keep)
+    lengths = [(part.file, part.rows) for part in parts]
+    numbers = None if keep is None else np.flatnonzero(keep)
+    source = Source(str(file), stack(parts), roles.path_column, lengths, numbers)
+    if wanted is None:
+        _check_columns(source, roles)
     used = {*roles.others, *(column_of(name, known) for name in roles.features or known)}
     for column in source.table.column_names:
-        if column in used or parts[0][0].name.endswith(CSV_ENDINGS):
+        if column in used or parts[0].file.name.endswith(CSV_ENDINGS):
             source.check_text(column)
     return source
 
@@ -247,11 +322,12 @@ def _stopped(source: Source, roles: TableRoles, offsets: IntArray, rows: IntArra
     return stopped
 
 
-def _check_trainable(source: Source, paths: TrajectorySet) -> None:
-    if not paths.stopped.any():
-        raise TableError(f"{source.name}: no path is stopped, all are censored")
-    if (paths.lengths == 1).all():
+def check_trainable(name: str, stopped: BoolArray, rows: int) -> None:
+    """Refuse paths of which none was stopped, or none continued."""
+    if not stopped.any():
+        raise TableError(f"{name}: no path is stopped, all are censored")
+    if rows == len(stopped):
         raise TableError(
-            f"{source.name}: every path has a single row, so the expert never continued; "
+            f"{name}: every path has a single row, so the expert never continued; "
             "is the path column right?"
         )

@@ -3,10 +3,11 @@
 from lit_ios.sampling.oversampling import (
     OversamplingError,
     SmoteKind,
+    bootstrap_copies,
     bootstrap_stops,
     smote_stops,
 )
-from lit_ios.sampling.split import split_paths
+from lit_ios.sampling.split import split_numbers, split_paths
 from lit_ios.sampling.states import (
     Statistics,
     build_states,
@@ -19,10 +20,12 @@ __all__ = [
     "OversamplingError",
     "SmoteKind",
     "Statistics",
+    "bootstrap_copies",
     "bootstrap_stops",
     "build_states",
     "fit_statistics",
     "smote_stops",
+    "split_numbers",
     "split_paths",
     "standardise",
     "state_names",

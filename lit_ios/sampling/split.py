@@ -6,38 +6,46 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lit_ios.trajectories import FloatArray, IntArray, TrajectoryError, TrajectorySet
+from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectoryError, TrajectorySet
 
 
 def split_paths(
     paths: TrajectorySet, shares: Sequence[float], rng: np.random.Generator
 ) -> list[TrajectorySet]:
-    """Deal the paths out at random into as many sets as there are shares.
+    """Deal the paths out at random into as many sets as there are shares; see `split_numbers`."""
+    return [paths.select(numbers) for numbers in split_numbers(paths.stopped, shares, rng)]
+
+
+def split_numbers(
+    stopped: BoolArray, shares: Sequence[float], rng: np.random.Generator
+) -> list[IntArray]:
+    """Return the numbers of the paths in each set, in their order.
 
     Stopped paths are dealt out by the same shares as all paths are, so that a set without any is
     as rare as can be.
 
     Args:
-        paths: at least one path per share.
+        stopped: (P,) of each path; at least one path per share.
         shares: positive, e.g. (0.7, 0.3); taken relative to their sum.
         rng: the order of the deal.
     """
     weights = np.asarray(shares, dtype=float)
     if weights.ndim != 1 or len(weights) < 1 or not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError(f"shares must be positive numbers, got {list(shares)}")
-    if len(paths) < len(weights):
+    count = len(stopped)
+    if count < len(weights):
         raise TrajectoryError(
-            f"{len(paths)} paths cannot be split into {len(weights)} sets of at least one path"
+            f"{count} paths cannot be split into {len(weights)} sets of at least one path"
         )
-    order = rng.permutation(len(paths))
-    stops, censored = order[paths.stopped[order]], order[~paths.stopped[order]]
-    sizes = _sizes(len(paths), weights)
+    order = rng.permutation(count)
+    stops, censored = order[stopped[order]], order[~stopped[order]]
+    sizes = _sizes(count, weights)
     stop_ends = np.cumsum(_within(_sizes(len(stops), weights), sizes, len(censored)))
     censored_ends = np.cumsum(sizes) - stop_ends
     parts = zip(
         np.split(stops, stop_ends[:-1]), np.split(censored, censored_ends[:-1]), strict=True
     )
-    return [paths.select(np.sort(np.concatenate(part))) for part in parts]
+    return [np.sort(np.concatenate(part)) for part in parts]
 
 
 def _sizes(count: int, weights: FloatArray) -> IntArray:

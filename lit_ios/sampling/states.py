@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,13 +43,21 @@ def build_states(paths: TrajectorySet, lags: int = 0, include_time: bool = True)
     return paths.with_states(states, names)
 
 
-def fit_statistics(states: FloatArray) -> Statistics:
-    """Return mean and standard deviation by column; a constant column gets scale 1."""
-    mean = states.mean(axis=0, dtype=np.float64)
+def fit_statistics(
+    states: FloatArray, total: Callable[[Any], Any] = lambda value: value
+) -> Statistics:
+    """Return mean and standard deviation by column; a constant column gets scale 1.
+
+    Args:
+        states: (N, D).
+        total: adds up what several processes have, where each has rows of its own.
+    """
+    rows = total(len(states))
+    mean = total(states.sum(axis=0, dtype=np.float64)) / rows
     squares = np.zeros_like(mean)
     for block in row_blocks(len(states)):
         squares += np.square(states[block] - mean).sum(axis=0)
-    scale = np.sqrt(squares / len(states))
+    scale = np.sqrt(total(squares) / rows)
     constant = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
     return Statistics(mean, np.where(constant, 1.0, scale))
 

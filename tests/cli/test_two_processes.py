@@ -4,14 +4,21 @@ import json
 import subprocess
 import sys
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 import torch
 from repository import ROOT
 
-SMALL = [
-    "--data.init_args.paths=40", "--data.init_args.test_paths=11", "--trainer.max_epochs=2",
+from datamodules import TableData
+from lit_ios.trajectories import path_digests
+
+TWO = [
+    "--trainer.devices=2", "--trainer.accelerator=cpu", "--trainer.max_epochs=2",
     "--trainer.callbacks+=WeightsOfEachRank",
 ]  # fmt: skip
+SMALL = ["--data.init_args.paths=40", "--data.init_args.test_paths=11"]
 
 # saves the weights of every rank at the end of training, so that they can be compared
 CALLBACK = """
@@ -20,14 +27,18 @@ import pytorch_lightning as pl
 import train
 class WeightsOfEachRank(pl.Callback):
     def on_train_end(self, trainer, pl_module):
-        torch.save(pl_module.state_dict(), f"{trainer.logger.log_dir}/rank{trainer.global_rank}.pt")
+        held = trainer.datamodule.splits.train.names
+        about = {"names": list(held), "known": pl_module._known_paths}
+        weights = pl_module.state_dict()
+        file = f"{trainer.logger.log_dir}/rank{trainer.global_rank}.pt"
+        torch.save({"weights": weights, "about": about}, file)
 if __name__ == "__main__":
     train.main()
 """
 
 
-@pytest.mark.parametrize("updates", ["joint", "alternating"])
-def test_two_processes_end_with_equal_weights_and_the_metrics_of_one(updates, tmp_path):
+@pytest.fixture
+def run(tmp_path):
     script = tmp_path / "run.py"
     script.write_text(CALLBACK)
 
@@ -39,14 +50,56 @@ def test_two_processes_end_with_equal_weights_and_the_metrics_of_one(updates, tm
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
 
-    two = ["--trainer.devices=2", "--trainer.accelerator=cpu"]
-    run("fit", *SMALL, *two, f"--model.init_args.updates={updates}")
-    folder = tmp_path / "runs/bmG/do_iqs_lb/version_0"
+    return run
+
+
+def check_equal_weights_and_metrics_of_one(run, folder):
     first, second = (torch.load(folder / f"rank{rank}.pt") for rank in (0, 1))
-    for name in first:
-        assert torch.equal(first[name], second[name]), name
+    for name, values in first["weights"].items():
+        assert torch.equal(values, second["weights"][name]), name
     measured_by_two = json.loads((folder / "metrics.json").read_text())
     run("test", f"--ckpt_path={folder}/checkpoints/best.ckpt", "--trainer.devices=1")
     alone = json.loads((folder.parent / "version_1/metrics.json").read_text())
     for name in (name for name in alone if name.startswith("test/")):
         assert alone[name] == pytest.approx(measured_by_two[name], abs=1e-6), name
+    return first, second
+
+
+@pytest.mark.parametrize("updates", ["joint", "alternating"])
+def test_two_processes_end_with_equal_weights_and_the_metrics_of_one(updates, run, tmp_path):
+    run("fit", *SMALL, *TWO, f"--model.init_args.updates={updates}")
+    check_equal_weights_and_metrics_of_one(run, tmp_path / "runs/bmG/do_iqs_lb/version_0")
+
+
+@pytest.mark.parametrize("options", [[], ["--model.init_args.members=3"]])
+def test_each_of_two_processes_reads_its_share_of_a_table(options, run, tmp_path):
+    lengths = np.random.default_rng(0).integers(3, 12, size=41)
+    columns = {
+        "unit": np.repeat(np.arange(41), lengths),
+        "day": np.concatenate([np.arange(n) for n in lengths]),
+        "heat": np.random.default_rng(1).normal(3.0, 2.0, size=lengths.sum()),
+        "colour": np.resize(["red", "blue"], lengths.sum()),
+    }
+    file = tmp_path / "units.parquet"
+    parquet.write_table(pa.table(columns), file)
+    table = [
+        f"--config={ROOT}/configs/data/table.yaml", f"--data.init_args.file={file}",
+        "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
+    ]  # fmt: skip
+    run("fit", *table, *TWO, *options)
+    folder = tmp_path / "runs/units/do_iqs_lb/version_0"
+    ranks = check_equal_weights_and_metrics_of_one(run, folder)
+    held = [set(rank["about"]["names"]) for rank in ranks]
+    data = TableData(
+        file=str(file), path_column="unit", time_column="day", oversampling="bootstrap", seed=0
+    )
+    everything = data.splits.train
+    assert held[0] | held[1] == set(everything.names)
+    assert not held[0] & held[1]
+    assert abs(len(held[0]) - len(held[1])) <= 1
+    weights = ranks[0]["weights"]
+    assert weights["state_mean"].numpy() == pytest.approx(everything.states.mean(0))
+    assert weights["state_scale"].numpy() == pytest.approx(everything.states.std(0))
+    assert ranks[0]["about"]["known"] == ranks[1]["about"]["known"]
+    digests = path_digests(everything, 3)
+    assert set(ranks[0]["about"]["known"]["training"]) == set().union(*digests)

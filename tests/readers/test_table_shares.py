@@ -1,0 +1,84 @@
+"""A share of a table is what would be selected from all of it."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pa_parquet
+import pytest
+
+from lit_ios.readers.files import TableError
+from lit_ios.readers.table import TableRoles, read_feature_names, read_paths, read_share
+
+RNG = np.random.default_rng(0)
+LENGTHS = RNG.integers(2, 9, size=20)
+ROWS = int(LENGTHS.sum())
+UNITS = np.repeat([f"u{i}" for i in range(20)], LENGTHS)
+COLUMNS = {
+    "unit": UNITS,
+    "day": np.concatenate([np.arange(n) for n in LENGTHS]),
+    "heat": RNG.normal(size=ROWS),
+    "colour": RNG.choice(["red", "green", "blue"], size=ROWS),
+    "failed": np.concatenate([np.arange(n) == n - 1 for n in LENGTHS]) & (UNITS != "u3"),
+}
+ROLES = TableRoles("unit", "day", ("heat", "colour=red", "colour=blue"), stop_column="failed")
+ROLES_OF_ALL = TableRoles("unit", "day", stop_column="failed")
+
+
+def write(folder, kind, columns=COLUMNS, order=None):
+    table = pa.table(columns)
+    if order is not None:
+        table = table.take(order)
+    if kind == "folder":
+        file = folder / "parts"
+        file.mkdir()
+        pa_parquet.write_table(table[:30], file / "a.parquet")
+        pa_csv.write_csv(table[30:], file / "b.csv")
+    elif kind == "csv":
+        pa_csv.write_csv(table, file := folder / "table.csv")
+    else:
+        pa_parquet.write_table(table, file := folder / "table.parquet", row_group_size=7)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "folder"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_share_equals_the_paths_selected_from_the_whole_file(kind, shuffled, tmp_path):
+    order = RNG.permutation(ROWS) if shuffled else None
+    file = write(tmp_path, kind, COLUMNS | {"colour": np.resize(["red", "blue"], ROWS)}, order)
+    roles = TableRoles(
+        "unit", "day", ("heat", "colour=red", "colour=blue"), stop_column="failed", sort=shuffled
+    )
+    chosen = RNG.integers(-1, 2, size=20)
+    whole = read_paths(file, roles)
+    found = read_share(file, roles, lambda outline: chosen)
+    for number in (0, 1):
+        expected, share = whole.select(chosen == number), found[number]
+        assert share.names == expected.names
+        assert np.array_equal(share.states, expected.states)
+        assert np.array_equal(share.times, expected.times)
+        assert np.array_equal(share.offsets, expected.offsets)
+        assert np.array_equal(share.stopped, expected.stopped)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "folder"])
+def test_errors_in_a_share_name_the_row_of_the_file(kind, tmp_path):
+    heat = COLUMNS["heat"].copy()
+    bad = int(np.flatnonzero(UNITS == "u15")[1])
+    heat[bad] = np.nan
+    file = write(
+        tmp_path, kind, COLUMNS | {"heat": heat, "colour": np.resize(["red", "blue"], ROWS)}
+    )
+    row = bad + 1 - (30 if kind == "folder" else 0)
+    own = np.where(np.arange(20) % 2 == 1, 0, -1)
+    with pytest.raises(TableError, match=rf"column 'heat', path 'u15', row {row}: missing"):
+        read_share(file, ROLES, lambda outline: own)
+    read_share(file, ROLES, lambda outline: np.where(own == 0, -1, 0))  # u15 is not in it
+
+
+def test_feature_names_of_a_parquet_file_are_those_of_its_paths(tmp_path):
+    file = write(tmp_path, "parquet")
+    names = read_feature_names(file, ROLES_OF_ALL)
+    assert names == list(read_paths(file, ROLES_OF_ALL).feature_names)
+    assert names == ["heat", "colour=blue", "colour=green", "colour=red"]
+    with pytest.raises(TableError, match="no column 'cold'"):
+        read_feature_names(file, TableRoles("unit", "day", ("cold",)))
