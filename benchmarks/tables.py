@@ -68,6 +68,8 @@ def markdown(table: Table, column: str, names: Mapping[str, str]) -> Iterator[st
     yield "|---" * (len(table.datasets) + 1) + "|"
     for method in table.methods:
         yield f"| {names[method]} | " + " | ".join(_line(table, method, write, "")) + " |"
+    for name, values in _limits(table, column):
+        yield f"| {name} | " + " | ".join(values) + " |"
 
 
 def latex(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
@@ -84,8 +86,23 @@ def latex(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
     yield r"\midrule"
     for method in table.methods:
         yield " & ".join([names[method], *_line(table, method, write, "--")]) + r" \\"
+    for i, (name, values) in enumerate(_limits(table, column)):
+        yield (r"\midrule " if i == 0 else "") + " & ".join([name, *values]) + r" \\"
     yield r"\bottomrule"
     yield r"\end{tabular}"
+
+
+def _limits(table: Table, column: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield what the table is to be compared with: the paper's best methods, and the limits."""
+    if column != "balanced_accuracy":
+        return
+    best = {
+        data: max(row[i][0] for row in published.BALANCED_ACCURACY.values())
+        for i, data in enumerate(published.DATA_SETS)
+    }
+    for name, known in (("the paper's best", best), ("limit", published.LIMIT)):
+        if any(data in known for data in table.datasets):
+            yield name, [f"{known[d]:.3f}" if d in known else "" for d in table.datasets]
 
 
 def _line(

@@ -14,7 +14,7 @@ import torch
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
 from datamodules.processes import from_all
 from lit_ios.batches import PathBatch, path_batch
-from lit_ios.checks import check_choice
+from lit_ios.checks import UserError, check_choice
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import (
     SmoteKind,
@@ -22,10 +22,11 @@ from lit_ios.sampling import (
     bootstrap_copies,
     build_states,
     fit_statistics,
+    folds_held_out,
     smote_stops,
     standardise,
 )
-from lit_ios.trajectories import FloatArray, TrajectoryError, TrajectorySet, path_digests
+from lit_ios.trajectories import BoolArray, FloatArray, TrajectoryError, TrajectorySet, path_digests
 
 MOST_GRID_TIMES = 60
 
@@ -61,6 +62,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         lags: how many earlier rows are part of the state.
         include_time: make the time since the path began the last coordinate of the state.
         validation_share: share of the training paths held out to choose the best epoch.
+        folds: train on these too: each of several members leaves out one of so many folds of all
+            paths, and every path is judged in validation by the members that left it out.
         seed: decides data, splits, synthetic rows and batches.
     """
 
@@ -76,6 +79,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         lags: int = 0,
         include_time: bool = True,
         validation_share: float = 0.3,
+        folds: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -83,6 +87,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
             raise ValueError(f"validation_share must lie between 0 and 1, got {validation_share}")
         if not ratio > 0:
             raise ValueError(f"ratio must be positive, got {ratio}")
+        if folds is not None and folds < 2:
+            raise ValueError(f"folds must be at least 2, or null for none, got {folds}")
         check_choice("oversampling", oversampling, Oversampling)
         check_choice("smote_kind", smote_kind, SmoteKind)
         check_choice("batch_by", batch_by, BatchBy)
@@ -91,7 +97,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         self.batch_size, self.batch_by = batch_size, batch_by
         self.batches_per_call = batches_per_call
         self.lags, self.include_time = lags, include_time
-        self.validation_share, self.seed = validation_share, seed
+        self.validation_share, self.folds, self.seed = validation_share, folds, seed
 
     # What a data set gives -----------------------------------------------------------------------
 
@@ -143,7 +149,11 @@ class TrajectoryDataModule(pl.LightningDataModule):
             number: build_states(paths, self.lags, self.include_time)
             for number, paths in {id(paths): paths for paths in read}.items()
         }
-        return Splits(*(made[id(paths)] for paths in read))
+        splits = Splits(*(made[id(paths)] for paths in read))
+        if self.folds is None or splits.train is splits.val:
+            return splits
+        known = splits.train.followed_by(splits.val)
+        return Splits(known, known, splits.test)
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -183,6 +193,18 @@ class TrajectoryDataModule(pl.LightningDataModule):
             digests = path_digests(paths, len(self.feature_names))
             known[name] = sorted(set().union(*chain.from_iterable(self._from_all(digests))))
         return known
+
+    def held_out(self, members: int) -> BoolArray | None:
+        """Return which paths each member leaves out for validation, (K, P); None without folds."""
+        if self.folds is None:
+            return None
+        if members % self.folds:
+            raise UserError(
+                f"data.init_args.folds ({self.folds}) must divide model.init_args.members "
+                f"({members}): every path is left out by as many members"
+            )
+        stopped = self.splits.train.stopped
+        return folds_held_out(members, self.folds, stopped, self.random(purpose=5))
 
     def bootstrap_copies(self, members: int) -> FloatArray:
         """Return how often each member draws each training path of this process."""

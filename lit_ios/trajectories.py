@@ -181,6 +181,21 @@ class TrajectorySet:
             event_times=None if self.event_times is None else self.event_times[chosen],
         )
 
+    def followed_by(self, other: TrajectorySet) -> TrajectorySet:
+        """Return these paths and then the other ones, of the same features."""
+        events: FloatArray | None = None
+        if self.event_times is not None or other.event_times is not None:
+            events = np.concatenate([self.events, other.events])
+        return TrajectorySet(
+            states=np.concatenate([self.states, other.states]),
+            times=np.concatenate([self.times, other.times]),
+            offsets=np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]),
+            stopped=np.concatenate([self.stopped, other.stopped]),
+            names=self.names + other.names,
+            feature_names=self.feature_names,
+            event_times=events,
+        )
+
     def with_states(
         self, states: FloatArray, feature_names: Sequence[str] | None = None
     ) -> TrajectorySet:

@@ -48,7 +48,8 @@ class StoppingModule(pl.LightningModule):
             measures along whole paths; above 0 it needs `data.init_args.batch_by: paths`.
         members: number of networks trained together, each from its own weights and on its own
             bootstrap sample of the training paths; the majority decides.
-        bootstrap: whether several members see bootstrap samples, or all the same paths.
+        bootstrap: whether several members see bootstrap samples, or all the same paths; with
+            `data.init_args.folds` each sees all but a fold.
         margin: `zero` stops where Q(s, stop) ≥ Q(s, continue); `validated` chooses after each epoch
             the margin of the highest balanced accuracy on the validation paths, and the best
             epoch is the best with its own.
@@ -105,7 +106,8 @@ class StoppingModule(pl.LightningModule):
         self._terms = TermMeans()
         self._known_paths: dict[str, list[str]] = {}
 
-    drawn: Tensor | None
+    drawn: Tensor | None  # (K, P + 1) how often each member sees each training path
+    held_out: Tensor | None  # (K, P) which validation paths each member was not trained on
     epsilon: Tensor
     confidence: Tensor
     threshold: Tensor
@@ -119,6 +121,7 @@ class StoppingModule(pl.LightningModule):
         self.register_buffer("confidence", torch.tensor(1.0))
         self.register_buffer("threshold", torch.tensor(0.0, dtype=torch.float64))
         self.register_buffer("drawn", None, persistent=False)
+        self.register_buffer("held_out", None, persistent=False)
         self.register_buffer("time_step", torch.tensor(1.0, dtype=torch.float64))
         self.register_buffer("state_mean", torch.zeros(self.state_dim, dtype=torch.float64))
         self.register_buffer("state_scale", torch.ones(self.state_dim, dtype=torch.float64))
@@ -174,9 +177,15 @@ class StoppingModule(pl.LightningModule):
             self.state_scale.copy_(torch.as_tensor(scale))
             self.time_step.fill_(datamodule.time_step)
             self._known_paths = datamodule.known_again()
-            if self.members > 1 and self.bootstrap:
+            if self.members > 1 and self.bootstrap and datamodule.folds is None:
                 copies = datamodule.bootstrap_copies(self.members)
                 self.drawn = torch.from_numpy(copies).to(self.device)
+        if stage in ("fit", "validate") and datamodule is not None:
+            held_out = datamodule.held_out(self.members)
+            if held_out is not None:
+                self.held_out = torch.from_numpy(held_out).to(self.device)
+                seen = (~self.held_out).to(self.epsilon.dtype)
+                self.drawn = torch.nn.functional.pad(seen, (0, 1), value=1.0)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Say what the weights are of, so that a policy can be made of the file alone."""
@@ -324,12 +333,20 @@ class StoppingModule(pl.LightningModule):
 
     def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths, or keep their margins until the threshold is chosen."""
-        values = self(batch).margin
+        values = self(batch).margin if self.held_out is None else self._held_out_margin(batch)
         if self._chooses_threshold():
             self.val_threshold.update(values, batch)  # type: ignore[union-attr]
             self._val_margins.append((values, batch))
         else:
             self.val_metrics.update(values, batch, self.threshold)
+
+    def _held_out_margin(self, batch: PathBatch) -> Tensor:
+        """Return the median margin of the members that were not trained on a row's path."""
+        state = self.standardise(batch.state)
+        margins = self.evaluate(state, batch.step, batch.first_row).margin  # (K, M)
+        assert self.held_out is not None
+        trained_on = ~self.held_out[:, batch.number[batch.path]]
+        return margins.masked_fill(trained_on, torch.nan).nanmedian(0).values
 
     def test_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths."""

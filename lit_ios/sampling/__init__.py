@@ -5,6 +5,7 @@ from lit_ios.sampling.oversampling import (
     SmoteKind,
     bootstrap_copies,
     bootstrap_stops,
+    folds_held_out,
     smote_stops,
 )
 from lit_ios.sampling.split import split_numbers, split_paths
@@ -24,6 +25,7 @@ __all__ = [
     "bootstrap_stops",
     "build_states",
     "fit_statistics",
+    "folds_held_out",
     "smote_stops",
     "split_numbers",
     "split_paths",

@@ -8,7 +8,7 @@ import numpy as np
 from imblearn.over_sampling import SMOTE, BorderlineSMOTE
 
 from lit_ios.checks import UserError, check_choice
-from lit_ios.trajectories import CONTINUE, STOP, FloatArray, IntArray
+from lit_ios.trajectories import CONTINUE, STOP, BoolArray, FloatArray, IntArray
 
 SmoteKind = Literal["regular", "borderline"]
 
@@ -93,6 +93,27 @@ def bootstrap_stops(
     missing = np.where(present > 0, np.maximum(wanted - present, 0), 0)
     batch = np.repeat(np.arange(len(missing)), missing)
     return np.asarray(stops[first_stop[batch] + rng.integers(present[batch])])
+
+
+def folds_held_out(
+    members: int, folds: int, stopped: BoolArray, rng: np.random.Generator
+) -> BoolArray:
+    """Say which paths each member leaves out: a fold of all paths, another one each time.
+
+    After `folds` members the paths are dealt out anew; stopped and censored paths go to the folds
+    in equal shares.
+
+    Returns:
+        (K, P), every path left out by members / folds of the members.
+    """
+    held_out = []
+    for _ in range(members // folds):
+        order = rng.permutation(len(stopped))
+        order = order[np.argsort(stopped[order], kind="stable")]
+        fold = np.empty(len(stopped), dtype=int)
+        fold[order] = np.arange(len(stopped)) % folds
+        held_out += [fold == number for number in range(folds)]
+    return np.stack(held_out)
 
 
 def bootstrap_copies(members: int, paths: int, rng: np.random.Generator) -> FloatArray:

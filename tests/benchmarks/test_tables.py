@@ -24,6 +24,7 @@ def test_markdown_has_mean_two_standard_deviations_and_the_papers_mean():
     assert lines[0] == "| | CP1 |"
     assert lines[2] == "| IQS | **0.850 ± 0.10** (0.500) |"
     assert lines[3] == "| DO-IQS | **0.700 ± 0.00** (0.954) |"
+    assert lines[4:] == ["| the paper's best | 0.957 |", "| limit | 0.999 |"]
 
 
 def test_best_three_of_a_column_are_bold():
