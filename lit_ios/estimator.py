@@ -47,6 +47,8 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         include_time: whether the time since the path began is part of the state.
         hidden: layer sizes.
         members: networks trained together, of which the majority decides.
+        folds: train on the held-out paths too: each member leaves out one of so many folds of all
+            paths, on which it is validated. Must divide `members`.
         learning_rate: Adam's learning rate.
         batch_size: rows per batch.
         model_args: further arguments of the variant's module, by name.
@@ -65,6 +67,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         include_time: bool = True,
         hidden: tuple[int, ...] = (64, 64),
         members: int = 1,
+        folds: int | None = None,
         learning_rate: float = 0.01,
         batch_size: int = 128,
         model_args: dict[str, Any] | None = None,
@@ -74,7 +77,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.group_column, self.time_column = group_column, time_column
         self.validation_share, self.margin = validation_share, margin
         self.lags, self.include_time = lags, include_time
-        self.hidden, self.members = hidden, members
+        self.hidden, self.members, self.folds = hidden, members, folds
         self.learning_rate, self.batch_size = learning_rate, batch_size
         self.model_args, self.random_state = model_args, random_state
 
@@ -226,6 +229,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             lags=self.lags,
             include_time=self.include_time,
             validation_share=self.validation_share,
+            folds=self.folds,
             seed=seed,
         )
         check_choice("margin", self.margin, modules.base.Margin)

@@ -160,6 +160,14 @@ def test_labels_may_be_text_and_the_larger_one_stops():
         StoppingClassifier("iqs", epochs=2).fit(X, np.where(Y == 1, "fail", "run"), GROUPS)
 
 
+def test_folds_train_on_all_paths():
+    model = StoppingClassifier("iqs", epochs=2, members=4, folds=2).fit(X, Y, GROUPS)
+    known = model.policy_.module._known_paths
+    assert known["training"] == known["validation"]
+    with pytest.raises(UserError, match="must divide"):
+        StoppingClassifier("iqs", epochs=2, folds=2).fit(X, Y, GROUPS)
+
+
 def test_random_state_may_be_none_or_a_generator():
     for state in (None, np.random.RandomState(0)):
         StoppingClassifier("iqs", epochs=1, random_state=state).fit(X, Y, GROUPS)
