@@ -57,19 +57,27 @@ VARIANTS = {
 }
 
 
-def _beyond(label: str, *options: str) -> Method:
-    validated = ("--model.init_args.margin=validated", *options)
-    return Method(f"IQS, validated margin{label}", "iqs", validated)
-
-
+VALIDATED = "--model.init_args.margin=validated"
 LAGS = ("--data.init_args.lags=4",)
 E11 = ("--model.init_args.policy_weight=0.3", "--data.init_args.batch_by=paths")
 MEMBERS = ("--model.init_args.members=8", "--model.init_args.bootstrap=false")
+FOLDS = ("--model.init_args.members=8", "--data.init_args.folds=4")
+
+
+def _beyond(label: str, file: str, *options: str) -> Method:
+    return Method(label, file, (VALIDATED, *options))
+
+
 EXTENSIONS = {
-    "iqs_v": _beyond(""),
-    "iqs_v_lags": _beyond(", 4 lags", *LAGS),
-    "iqs_v_e11": _beyond(", E11", *E11),
-    "iqs_v_members": _beyond(", 8 members", *MEMBERS),
-    "iqs_v_all": _beyond(", lags, E11, members", *LAGS, *E11, *MEMBERS),
+    "iqs_v": _beyond("IQS, validated margin", "iqs"),
+    "iqs_v_lags": _beyond("… and 4 lags", "iqs", *LAGS),
+    "iqs_v_e11": _beyond("… and E11", "iqs", *E11),
+    "iqs_v_members": _beyond("… and 8 members", "iqs", *MEMBERS),
+    "iqs_v_all": _beyond("… and lags, E11, members", "iqs", *LAGS, *E11, *MEMBERS),
+    "iqs_folds": _beyond("IQS, folds", "iqs", *FOLDS),
+    "iqs_folds_e11": _beyond("IQS, folds, E11", "iqs", *FOLDS, *E11),
+    "iqs_folds_lags": _beyond("IQS, folds, 2 lags", "iqs", *FOLDS, "--data.init_args.lags=2"),
+    "classifier_folds": _beyond("Classifier, folds", "classifier", *FOLDS),
+    "do_iqs_lb_folds": _beyond("DO-IQS-LB, folds", "do_iqs_lb", *FOLDS),
 }
 METHODS = VARIANTS | EXTENSIONS
