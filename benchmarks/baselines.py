@@ -31,6 +31,7 @@ NAMES = {
     "baseline_trees": "Extra trees, balanced",
     "baseline_hazard": "Discrete-time hazard, splines",
     "baseline_cusum": "CUSUM",
+    "baseline_survival": "Random survival forest",
 }
 Margins = Callable[[TrajectorySet], FloatArray]
 
@@ -41,12 +42,44 @@ def candidates(name: str, train: TrajectorySet, seed: int) -> Iterator[Margins]:
         for slack in (0.25, 0.5, 1.0, 1.5, 2.0):
             yield lambda paths, slack=slack: cusum(paths, slack)
         return
+    if name == "baseline_survival":
+        target = time_left(train)
+        for leaf in (3, 15):
+            forest = _survival_forest(leaf, seed).fit(train.states, target)
+            yield lambda paths, forest=forest: np.asarray(forest.predict(paths.states))
+        return
     rows = np.ones(len(train.states), dtype=bool)
     rows[train.last_rows[~train.stopped]] = False
     states, stop = train.states[rows], train.actions[rows] == STOP
     for model in _models(name, seed):
         model.fit(states, stop)
         yield lambda paths, model=model: score(model, paths.states)
+
+
+def time_left(paths: TrajectorySet) -> Any:
+    """Return what a survival model predicts from a row: whether the stop was seen, and how long.
+
+    A row's time is that to the end of its path, one step more at the end itself.
+    """
+    ends = np.repeat(paths.times[paths.last_rows], paths.lengths)
+    step = np.median(np.diff(paths.times)[np.diff(paths.path_of_row) == 0])
+    stopped = np.repeat(paths.stopped, paths.lengths)
+    return np.array(
+        list(zip(stopped, ends - paths.times + step, strict=True)),
+        dtype=[("stopped", bool), ("time", float)],
+    )
+
+
+def _survival_forest(leaf: int, seed: int) -> Any:
+    try:
+        from sksurv.ensemble import RandomSurvivalForest
+    except ImportError:
+        raise SystemExit(
+            "baseline_survival needs scikit-survival: pip install 'lit-ios[survival]'"
+        ) from None
+    return RandomSurvivalForest(
+        50, min_samples_leaf=leaf, max_samples=0.3, low_memory=True, random_state=seed
+    )
 
 
 def _models(name: str, seed: int) -> Iterator[Any]:

@@ -1,0 +1,40 @@
+"""Baselines: margins that mean what they should, on the splits a variant gets."""
+
+import numpy as np
+import pytest
+
+from benchmarks.baselines import NAMES, cusum, measure, time_left
+from datamodules import ChangePointData
+from lit_ios.trajectories import Trajectory, TrajectorySet
+
+FAST = [name for name in NAMES if name not in ("baseline_survival", "baseline_trees")]
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_baseline_finds_a_change_of_the_mean(name):
+    found = measure(name, ChangePointData(problem="CP1", seed=0, paths=80, test_paths=40))
+    assert found["balanced_accuracy"] > 0.75
+    assert found["val_balanced_accuracy"] >= found["balanced_accuracy"] - 0.15
+
+
+def test_survival_forest_finds_it_too():
+    pytest.importorskip("sksurv", reason="scikit-survival is an extra")
+    data = ChangePointData(problem="CP1", seed=0, paths=80, test_paths=40)
+    assert measure("baseline_survival", data)["balanced_accuracy"] > 0.75
+
+
+def test_cusum_adds_up_what_exceeds_the_slack():
+    values = np.array([[0.0, 0], [1.0, 1], [3.0, 2], [-2.0, 3]])
+    paths = TrajectorySet.from_paths([Trajectory(values), Trajectory(values[:2])])
+    # deviations 0, 1, 3, −2 less 0.5: up 0, 0.5, 3.0, 0.5; down 0, 0, 0, 1.5
+    assert cusum(paths, 0.5) == pytest.approx([0, 0.5, 3.0, 1.5, 0, 0.5])
+
+
+def test_time_left_is_that_to_the_end_of_the_path():
+    paths = TrajectorySet.from_paths([
+        Trajectory(np.zeros((3, 1)), np.array([0.0, 2, 4])),
+        Trajectory(np.zeros((2, 1)), np.array([1.0, 3]), stopped=False),
+    ])  # fmt: skip
+    target = time_left(paths)
+    assert target["time"].tolist() == [6, 4, 2, 4, 2]
+    assert target["stopped"].tolist() == [True, True, True, False, False]
