@@ -82,6 +82,8 @@ def trade_off(rows: Rows, labels: Mapping[str, str]) -> Figure:
         groups[row["dataset"], row["variant"]].append([float(row[c] or "nan") for c in columns])
     figure, panels, style = _panels(groups, labels)
     for (data, method), values in groups.items():
+        if np.isnan(values).all(axis=0).any():
+            continue  # nothing was caught by any seed
         median, low, high, missed = np.nanmean(values, axis=0)
         panels[data].errorbar(
             median, missed, xerr=[[median - low], [high - median]], markersize=6, elinewidth=1,

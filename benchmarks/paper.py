@@ -38,6 +38,10 @@ def add_grid_options(parser: argparse.ArgumentParser, file: Path, seeds: int = 5
     )  # fmt: skip
     parser.add_argument("--address", help="of the Ray cluster; none starts one on this machine")
     parser.add_argument("--file", type=Path, default=file, help="results (%(default)s)")
+    parser.add_argument(
+        "--finished", action="store_true",
+        help="run nothing: only show what the runs that are finished came to",
+    )  # fmt: skip
 
 
 def seeds_of(args: argparse.Namespace) -> range:
@@ -47,9 +51,11 @@ def seeds_of(args: argparse.Namespace) -> range:
 
 def run_grid(jobs: list[Job], args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
     """Do what is missing; return the rows of all jobs, and how many failed."""
-    if args.backend == "ray":
-        connect_to_ray(args.address)
-    failed = run_all(jobs, args.file, args.processes, args.backend)
+    failed = 0
+    if not args.finished:
+        if args.backend == "ray":
+            connect_to_ray(args.address)
+        failed = run_all(jobs, args.file, args.processes, args.backend)
     keys = {job.key for job in jobs}
     return [row for row in read_rows(args.file) if key_of(row) in keys], failed
 

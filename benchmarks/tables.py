@@ -20,6 +20,7 @@ class Cell(NamedTuple):
     mean: float
     spread: float  # two standard deviations
     best: bool  # one of the best three of its column
+    seeds: int
 
 
 class Table(NamedTuple):
@@ -47,6 +48,7 @@ def summarise(rows: Rows, column: str, datasets: Iterable[str], methods: Iterabl
             means[data, method],
             2 * float(np.std(values[data, method])),
             means[data, method] in best[data],
+            len(values[data, method]),
         )
         for data in chosen
         for method in kept
@@ -67,7 +69,8 @@ def markdown(table: Table, column: str, names: Mapping[str, str]) -> Iterator[st
     yield "| | " + " | ".join(table.datasets) + " |"
     yield "|---" * (len(table.datasets) + 1) + "|"
     for method in table.methods:
-        yield f"| {names[method]} | " + " | ".join(_line(table, method, write, "")) + " |"
+        name = names[method] + _fewer_seeds(table, method)
+        yield f"| {name} | " + " | ".join(_line(table, method, write, "")) + " |"
     for name, values in _limits(table, column):
         yield f"| {name} | " + " | ".join(values) + " |"
 
@@ -85,11 +88,19 @@ def latex(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
     yield " & ".join(["", *headings]) + r" \\"
     yield r"\midrule"
     for method in table.methods:
-        yield " & ".join([names[method], *_line(table, method, write, "--")]) + r" \\"
+        name = names[method] + _fewer_seeds(table, method)
+        yield " & ".join([name, *_line(table, method, write, "--")]) + r" \\"
     for i, (name, values) in enumerate(_limits(table, column)):
         yield (r"\midrule " if i == 0 else "") + " & ".join([name, *values]) + r" \\"
     yield r"\bottomrule"
     yield r"\end{tabular}"
+
+
+def _fewer_seeds(table: Table, method: str) -> str:
+    """Say how many seeds a method has, where others have more."""
+    own = {cell.seeds for (_, name), cell in table.cells.items() if name == method}
+    most = max(cell.seeds for cell in table.cells.values())
+    return "" if own == {most} else f" ({'–'.join(map(str, sorted(own)))} seeds)"
 
 
 def _limits(table: Table, column: str) -> Iterator[tuple[str, list[str]]]:

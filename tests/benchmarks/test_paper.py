@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks import grid
+from benchmarks import grid, paper
 from benchmarks.figures import draw, read_lines
 from benchmarks.grid import COLUMNS, METRICS, Job, curves_file, read_rows, run_all
 from benchmarks.paper import LABELS
@@ -96,3 +96,13 @@ def test_figures_are_drawn_of_what_is_known(tmp_path):
         "rows_trade_off.png", "rows_accuracy.png", "rows_loss.png"
     ]  # fmt: skip
     assert all(file.stat().st_size > 10_000 for file in files)
+
+
+def test_finished_runs_are_shown_without_running_others(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "rows.csv"
+    monkeypatch.setattr(grid, "run", lambda job: row(job, 0.75))
+    run_all([Job("CP1", "iqs", 0, 200)], file, processes=1)
+    monkeypatch.setattr(paper, "run_all", None)
+    monkeypatch.setattr("sys.argv", ["paper", "--finished", f"--file={file}", "--seeds=2"])
+    paper.main()
+    assert "| IQS | **0.750 ± 0.00** (0.500) |" in capsys.readouterr().out

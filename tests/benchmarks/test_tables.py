@@ -43,6 +43,14 @@ def test_missing_pairs_stay_empty():
                for line in latex(table, "balanced_accuracy", LABELS))  # fmt: skip
 
 
+def test_rows_of_fewer_seeds_say_so():
+    found = rows({"iqs": (0.9, 0.8), "do_iqs": (0.8,)})
+    table = summarise(found, "balanced_accuracy", DATA_SETS, LABELS)
+    lines = list(markdown(table, "balanced_accuracy", LABELS))
+    assert lines[2].startswith("| IQS | ")
+    assert lines[3].startswith("| DO-IQS (1 seeds) | ")
+
+
 def test_paired_difference_is_that_of_a_paired_t_test():
     rng = np.random.default_rng(0)
     a, b = rng.normal(0.9, 0.02, 6), rng.normal(0.88, 0.02, 6)
