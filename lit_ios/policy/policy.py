@@ -6,9 +6,8 @@ import copy
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,41 +16,21 @@ import torch
 from lit_ios import modules
 from lit_ios.batches import path_batch, path_groups
 from lit_ios.checkpoints import read_checkpoint
-from lit_ios.checks import UserError, check_number
+from lit_ios.checks import UserError
 from lit_ios.functional import stop_probability
-from lit_ios.functional.frontier import (
-    balanced_margin,
-    cheapest_margin,
-    conformal_margin,
-    highest_margins,
-)
 from lit_ios.modules import StoppingModule
+from lit_ios.policy.calibration import Calibration, Wish, calibrate
 from lit_ios.policy.engine import Engine
 from lit_ios.policy.explanations import Explanation, explain
 from lit_ios.policy.exports import export
-from lit_ios.policy.frontiers import FrontierCurve, frontier_curve, measure
-from lit_ios.policy.inputs import EngineInputs, Inputs, inputs_of
+from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
+from lit_ios.policy.inputs import Inputs, inputs_of
 from lit_ios.policy.streams import Missing, Rule, Stream, Streams, warn_of_spacing
-from lit_ios.policy.tables import Table, as_arrow, like
-from lit_ios.readers.columns import Source
-from lit_ios.readers.table import TableRoles, open_file, open_table, source_paths
+from lit_ios.policy.tables import Table, like, open_any, read_features, table_roles
 from lit_ios.sampling.states import build_states
 from lit_ios.trajectories import FloatArray, IntArray, Trajectory, TrajectorySet, path_digests
 
 ROWS_AT_ONCE = 65_536
-
-
-class Calibration(NamedTuple):
-    """How a threshold was chosen, and what it does on the calibration paths."""
-
-    threshold: float
-    rule: Literal["balanced_accuracy", "cost", "event_miss_rate"]
-    paths: int
-    events: int  # of them stopped
-    event_miss_rate: float
-    time_to_event: float  # mean; NaN if nothing is caught
-    balanced_accuracy: float
-    level: float | None = None  # of the event-miss rate, guaranteed in the mean over fresh paths
 
 
 class StoppingPolicy:
@@ -188,10 +167,10 @@ class StoppingPolicy:
             time: column of times; by default as in training.
             **roles: further arguments of TableRoles: sort, missing, time_unit.
         """
-        known = self._roles(path, time, **roles)
-        source = self._open(table, known)
+        known = table_roles(self.inputs, self._table, path, time, **roles)
+        source = open_any(table, known)
         arrow = source.table
-        features, rows = self._read(source, known)
+        features, rows = read_features(source, known, self.inputs)
         paths = self._states(features)
         columns: dict[str, FloatArray] = {"margin": np.empty(len(rows))}
         if self.module.members > 1:
@@ -250,46 +229,12 @@ class StoppingPolicy:
         if len(within):
             warn_of_spacing(float(np.median(within)), float(self.module.time_step))
 
-    def _roles(self, path: str | None, time: str | None, **roles: Any) -> TableRoles:
-        known = self._table
-        path, time = path or known.get("path_column"), time or known.get("time_column")
-        if path is None or time is None:
-            raise UserError("name the columns: path='…', time='…'")
-        if "time_unit" in known:
-            roles = {"time_unit": known["time_unit"]} | roles
-        unknown = roles.keys() - {field.name for field in fields(TableRoles)}
-        if unknown:
-            raise UserError(f"there is no argument {', '.join(sorted(unknown))}")
-        if isinstance(self.inputs, EngineInputs) and roles.get("missing") == "forward_fill":
-            raise UserError(
-                "forward_fill would carry sensors into another operating condition: use "
-                "stream(missing='carry'), which carries them scaled"
-            )
-        # an engine's sensors are scaled by its settings: those are read too
-        return TableRoles(path, time, features=self.inputs.names, **roles)
-
-    def _open(self, table: Table, roles: TableRoles) -> Source:
-        if isinstance(table, str | Path):
-            return open_file(table, roles)
-        return open_table(as_arrow(table), roles)
-
-    def _read(self, source: Source, roles: TableRoles) -> tuple[TrajectorySet, IntArray]:
-        """Return paths of features, and where their rows lie in the table."""
-        paths, rows = source_paths(source, roles, training=False)
-        if paths.feature_names != roles.features:
-            text = next(name for name in self.inputs.names if name not in paths.feature_names)
-            raise UserError(f"column {text!r}: the policy takes numbers here, the table holds text")
-        if isinstance(self.inputs, EngineInputs):
-            values = self.inputs.matrix(np.asarray(paths.states, dtype=np.float64))
-            paths = paths.with_states(values, self.inputs.feature_names)
-        return paths, rows
-
     def paths(
         self, table: Table, path: str | None = None, time: str | None = None, **roles: Any
     ) -> TrajectorySet:
         """Return the paths of a table with the policy's features; arguments as for `predict`."""
-        known = self._roles(path, time, **roles)
-        return self._read(self._open(table, known), known)[0]
+        known = table_roles(self.inputs, self._table, path, time, **roles)
+        return read_features(open_any(table, known), known, self.inputs)[0]
 
     def _labelled(
         self, data: Table | TrajectorySet, path: str | None, time: str | None, **roles: Any
@@ -349,43 +294,16 @@ class StoppingPolicy:
             time_cost: cost of one unit of time between the policy's stop and the event.
             **roles: further arguments of TableRoles: stop_column, censored_column, sort, missing.
         """
-        costs = (miss_cost, time_cost)
-        if (miss_cost is None) != (time_cost is None):
-            raise UserError("miss_cost and time_cost are needed together")
-        if max_event_miss_rate is not None and costs != (None, None):
-            raise UserError("choose by max_event_miss_rate or by costs, not by both")
+        wish = Wish(max_event_miss_rate, miss_cost, time_cost)
+        wish.check()
         states = self._labelled(data, path, time, **roles)
         self._refuse_known_paths(states, "training", "trained on")
         if max_event_miss_rate is not None:
             self._refuse_known_paths(states, "validation", "used to choose the epoch")
-        if not states.stopped.any():
-            raise UserError("no calibration path was stopped: there is nothing to miss")
-        if len(states.states) == states.stopped.sum():
-            raise UserError("every calibration path has a single row: there is nothing to continue")
-        margin, batch = self._margins(states), path_batch(states)
-        if max_event_miss_rate is not None:
-            check_number("max_event_miss_rate", max_event_miss_rate, above=0, at_most=0.999)
-            threshold = conformal_margin(highest_margins(margin, batch), max_event_miss_rate)
-        elif miss_cost is not None and time_cost is not None:
-            check_number("miss_cost", miss_cost, above=0)
-            check_number("time_cost", time_cost, above=0)
-            threshold = cheapest_margin(margin, batch, miss_cost, time_cost)
-        else:
-            threshold = balanced_margin(margin, batch)
-        self.threshold = float(threshold)
-        measured = measure(margin, batch, self.threshold)
-        self.calibration = Calibration(
-            threshold=self.threshold,
-            rule="balanced_accuracy" if max_event_miss_rate is miss_cost is None
-            else "event_miss_rate" if miss_cost is None else "cost",
-            paths=len(states),
-            events=int(states.stopped.sum()),
-            event_miss_rate=measured["event_miss_rate"],
-            time_to_event=measured["time_to_event_mean"],
-            balanced_accuracy=measured["balanced_accuracy"],
-            level=max_event_miss_rate,
-        )  # fmt: skip
-        return self.calibration
+        found = calibrate(self._margins(states), path_batch(states), wish)
+        self.threshold = found.threshold
+        self.calibration = found
+        return found
 
     def _refuse_known_paths(self, states: TrajectorySet, part: str, what: str) -> None:
         known = set(self.module._known_paths.get(part, []))

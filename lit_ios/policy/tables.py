@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lit_ios.checks import UserError
-from lit_ios.trajectories import IntArray
+from lit_ios.policy.inputs import EngineInputs, Inputs
+from lit_ios.readers.columns import Source
+from lit_ios.readers.table import TableRoles, open_file, open_table, source_paths
+from lit_ios.trajectories import IntArray, TrajectorySet
 
 Table = Any  # pandas, polars, pyarrow, a dictionary of columns, or the name of a file
 
@@ -39,6 +46,56 @@ def like(original: Table, table: pa.Table, rows: IntArray) -> Any:
 
         return polars.from_arrow(table)
     return table
+
+
+def table_roles(
+    inputs: Inputs, trained: Mapping[str, Any], path: str | None, time: str | None, **roles: Any
+) -> TableRoles:
+    """Return which column means what: as it was in training, unless said otherwise.
+
+    Args:
+        inputs: what the policy takes.
+        trained: what the checkpoint knows of the table it was trained on.
+        path: column that names the path.
+        time: column of times.
+        **roles: further arguments of TableRoles.
+    """
+    path, time = path or trained.get("path_column"), time or trained.get("time_column")
+    if path is None or time is None:
+        raise UserError("name the columns: path='…', time='…'")
+    if "time_unit" in trained:
+        roles = {"time_unit": trained["time_unit"]} | roles
+    unknown = roles.keys() - {field.name for field in fields(TableRoles)}
+    if unknown:
+        raise UserError(f"there is no argument {', '.join(sorted(unknown))}")
+    if isinstance(inputs, EngineInputs) and roles.get("missing") == "forward_fill":
+        raise UserError(
+            "forward_fill would carry sensors into another operating condition: use "
+            "stream(missing='carry'), which carries them scaled"
+        )
+    # an engine's sensors are scaled by its settings: those are read too
+    return TableRoles(path, time, features=inputs.names, **roles)
+
+
+def open_any(table: Table, roles: TableRoles) -> Source:
+    """Open a file, or take a table in memory."""
+    if isinstance(table, str | Path):
+        return open_file(table, roles)
+    return open_table(as_arrow(table), roles)
+
+
+def read_features(
+    source: Source, roles: TableRoles, inputs: Inputs
+) -> tuple[TrajectorySet, IntArray]:
+    """Return paths of features, and where their rows lie in the table."""
+    paths, rows = source_paths(source, roles, training=False)
+    if paths.feature_names != roles.features:
+        text = next(name for name in inputs.names if name not in paths.feature_names)
+        raise UserError(f"column {text!r}: the policy takes numbers here, the table holds text")
+    if isinstance(inputs, EngineInputs):
+        values = inputs.matrix(np.asarray(paths.states, dtype=np.float64))
+        paths = paths.with_states(values, inputs.feature_names)
+    return paths, rows
 
 
 def _is_pandas(table: Table) -> bool:

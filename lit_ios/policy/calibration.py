@@ -1,0 +1,82 @@
+"""Thresholds chosen on paths the model was not trained on."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from torch import Tensor
+
+from lit_ios.batches import PathBatch
+from lit_ios.checks import UserError, check_number
+from lit_ios.functional.frontier import (
+    balanced_margin,
+    cheapest_margin,
+    conformal_margin,
+    highest_margins,
+)
+from lit_ios.policy.frontiers import measure
+
+
+class Wish(NamedTuple):
+    """What a threshold is to achieve; by default the highest balanced accuracy."""
+
+    max_event_miss_rate: float | None = None
+    miss_cost: float | None = None
+    time_cost: float | None = None
+
+    @property
+    def rule(self) -> Literal["balanced_accuracy", "cost", "event_miss_rate"]:
+        """By what the threshold is chosen."""
+        if self.max_event_miss_rate is not None:
+            return "event_miss_rate"
+        return "balanced_accuracy" if self.miss_cost is None else "cost"
+
+    def check(self) -> None:
+        """Refuse wishes that contradict each other or cannot be."""
+        if (self.miss_cost is None) != (self.time_cost is None):
+            raise UserError("miss_cost and time_cost are needed together")
+        if self.max_event_miss_rate is not None and self.miss_cost is not None:
+            raise UserError("choose by max_event_miss_rate or by costs, not by both")
+        if self.max_event_miss_rate is not None:
+            check_number("max_event_miss_rate", self.max_event_miss_rate, above=0, at_most=0.999)
+        for name in ("miss_cost", "time_cost"):
+            value = getattr(self, name)
+            check_number(name, 1.0 if value is None else value, above=0)
+
+
+class Calibration(NamedTuple):
+    """How a threshold was chosen, and what it does on the calibration paths."""
+
+    threshold: float
+    rule: Literal["balanced_accuracy", "cost", "event_miss_rate"]
+    paths: int
+    events: int  # of them stopped
+    event_miss_rate: float
+    time_to_event: float  # mean; NaN if nothing is caught
+    balanced_accuracy: float
+    level: float | None = None  # of the event-miss rate, guaranteed in the mean over fresh paths
+
+
+def calibrate(margin: Tensor, batch: PathBatch, wish: Wish) -> Calibration:
+    """Choose the threshold that comes up to a wish on these paths."""
+    if not batch.stopped.any():
+        raise UserError("no calibration path was stopped: there is nothing to miss")
+    if len(margin) == batch.stopped.sum():
+        raise UserError("every calibration path has a single row: there is nothing to continue")
+    if wish.max_event_miss_rate is not None:
+        threshold = conformal_margin(highest_margins(margin, batch), wish.max_event_miss_rate)
+    elif wish.miss_cost is not None and wish.time_cost is not None:
+        threshold = cheapest_margin(margin, batch, wish.miss_cost, wish.time_cost)
+    else:
+        threshold = balanced_margin(margin, batch)
+    measured = measure(margin, batch, float(threshold))
+    return Calibration(
+        threshold=float(threshold),
+        rule=wish.rule,
+        paths=len(batch.stopped),
+        events=int(batch.stopped.sum()),
+        event_miss_rate=measured["event_miss_rate"],
+        time_to_event=measured["time_to_event_mean"],
+        balanced_accuracy=measured["balanced_accuracy"],
+        level=wish.max_event_miss_rate,
+    )
