@@ -74,10 +74,10 @@ EXTENSIONS = {
     "iqs_v_e11": _beyond("… and E11", "iqs", *E11),
     "iqs_v_members": _beyond("… and 8 members", "iqs", *MEMBERS),
     "iqs_v_all": _beyond("… and lags, E11, members", "iqs", *LAGS, *E11, *MEMBERS),
-    "iqs_folds": _beyond("IQS, folds", "iqs", *FOLDS),
-    "iqs_folds_e11": _beyond("IQS, folds, E11", "iqs", *FOLDS, *E11),
-    "iqs_folds_lags": _beyond("IQS, folds, 2 lags", "iqs", *FOLDS, "--data.init_args.lags=2"),
-    "classifier_folds": _beyond("Classifier, folds", "classifier", *FOLDS),
-    "do_iqs_lb_folds": _beyond("DO-IQS-LB, folds", "do_iqs_lb", *FOLDS),
+    "iqs_folds": Method("IQS-folds", "iqs_folds"),
+    "iqs_folds_e11": _beyond("IQS-folds, E11", "iqs", *FOLDS, *E11),
+    "iqs_folds_lags": _beyond("IQS-folds, 2 lags", "iqs", *FOLDS, "--data.init_args.lags=2"),
+    "classifier_folds": _beyond("Classifier-folds", "classifier", *FOLDS),
+    "do_iqs_lb_folds": _beyond("DO-IQS-LB-folds", "do_iqs_lb", *FOLDS),
 }
 METHODS = VARIANTS | EXTENSIONS

@@ -20,7 +20,7 @@ Settings = dict[str, Any]
 
 OF_EVERY_DATA_SET = (
     "oversampling", "ratio", "neighbors", "smote_kind", "batch_size", "batch_by",
-    "batches_per_call", "lags", "include_time", "validation_share",
+    "batches_per_call", "lags", "include_time", "validation_share", "folds",
 )  # fmt: skip
 
 

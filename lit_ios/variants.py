@@ -31,8 +31,9 @@ VARIANTS = {
 
 
 def variant_name(model: object, datamodule: Any, callbacks: Iterable[object]) -> str:
-    """Name a variant by the model's class, the oversampling and the schedules: do_iqs_lb."""
+    """Name a variant by the model's class, oversampling, schedules and folds: do_iqs_lb."""
     confidence = any(getattr(callback, "buffer", "") == "confidence" for callback in callbacks)
     suffix = {"none": "", "smote": "_cs_smote" if confidence else "_smote", "bootstrap": "_lb"}
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=DO)(?=IQS)", "_", type(model).__name__)
-    return words.lower() + suffix[datamodule.oversampling]
+    folds = "_folds" if datamodule.folds else ""
+    return words.lower() + suffix[datamodule.oversampling] + folds
