@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
 from datamodules.processes import from_all
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.checks import UserError, check_choice
+from lit_ios.recognition import Known, joined, marks
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import (
     SmoteKind,
@@ -26,7 +26,7 @@ from lit_ios.sampling import (
     smote_stops,
     standardise,
 )
-from lit_ios.trajectories import BoolArray, FloatArray, TrajectoryError, TrajectorySet, path_digests
+from lit_ios.trajectories import BoolArray, FloatArray, TrajectoryError, TrajectorySet
 
 MOST_GRID_TIMES = 60
 
@@ -186,13 +186,12 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Return what the processes that share the paths out have, or what this one has."""
         return from_all(value) if self.shared_out else [value]
 
-    def known_again(self) -> dict[str, list[str]]:
+    def marks(self) -> dict[str, Known]:
         """Return by what training and validation paths are known again."""
-        known = {}
-        for name, paths in zip(("training", "validation"), self.splits, strict=False):
-            digests = path_digests(paths, len(self.feature_names))
-            known[name] = sorted(set().union(*chain.from_iterable(self._from_all(digests))))
-        return known
+        return {
+            name: joined(self._from_all(marks(paths, len(self.feature_names))))
+            for name, paths in zip(("training", "validation"), self.splits, strict=False)
+        }
 
     def held_out(self, members: int) -> BoolArray | None:
         """Return which paths each member leaves out for validation, (K, P); None without folds."""

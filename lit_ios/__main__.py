@@ -25,7 +25,8 @@ examples:
   lit-ios export policy.ckpt policy.onnx
 
 Without --data, paths of the run a checkpoint belongs to are taken (its config.yaml lies beside it):
-the test paths, or the validation paths to calibrate without a guarantee.
+the test paths, or the validation paths to calibrate without a guarantee where none of them was
+trained on.
 """
 
 
@@ -60,7 +61,9 @@ def _check_output(file: Path | None, endings: tuple[str, ...]) -> None:
 def _calibrate(options: argparse.Namespace) -> None:
     policy = _load(options.checkpoint)
     guarantee = options.max_event_miss_rate is not None
-    split = options.split or ("test" if guarantee else "val")
+    everything = policy.module._known_paths
+    folds = bool(everything) and everything["training"] == everything["validation"]
+    split = options.split or ("test" if guarantee or folds else "val")
     data, columns = _data(options, options.checkpoint, split)
     if options.data is None:
         print(f"calibrating on the {split} paths of the run: measure on others from now on")
@@ -223,7 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--split", choices=("val", "test"),
         help="paths of the run to take (default: val; test for a guarantee, since the validation "
-        "paths chose the epoch)",
+        "paths chose the epoch, and for members that leave out folds, which were trained on them)",
     )  # fmt: skip
     one.add_argument("--miss-cost", type=float, help="cost of a missed event")
     one.add_argument("--time-cost", type=float, help="cost of a unit of lost time")

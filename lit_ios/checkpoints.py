@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from lit_ios.checks import UserError
+
+
+def write_checkpoint(content: dict[str, Any], file: str | Path) -> None:
+    """Write a checkpoint whole or not at all, also over one that is there."""
+    target = Path(file)
+    with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".tmp", delete=False) as stream:
+        try:
+            torch.save(content, stream)
+            stream.close()
+            os.replace(stream.name, target)
+        except BaseException:
+            os.unlink(stream.name)
+            raise
 
 
 def read_checkpoint(file: str | Path) -> dict[str, Any]:

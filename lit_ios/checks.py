@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any, get_args
 
 
@@ -29,6 +30,8 @@ def check_number(
     at_most: float = math.inf,
 ) -> None:
     """Refuse a number that is not finite or lies outside its bounds."""
+    if not isinstance(value, Real):
+        raise UserError(f"{name} must be a number, got {value!r}")
     if not (math.isfinite(value) and above < value <= at_most and value >= at_least):
         bounds = {"above": above, "of at least": at_least, "at most": at_most}
         given = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]

@@ -54,6 +54,12 @@ class StoppingCLI(LightningCLI):
         cls.checkpoint = _checkpoint(others)
         if cls.checkpoint is None and others[0] != "fit":
             raise UserError(f"{others[0]} needs a checkpoint: --ckpt_path FILE")
+        given = files or any(word.startswith("--data") for word in others)
+        if cls.checkpoint is not None and not run_config(cls.checkpoint) and not given:
+            raise UserError(
+                f"--ckpt_path: no config.yaml of its run lies beside {cls.checkpoint}: say "
+                "what it is of, --config configs/data/….yaml --config configs/model/….yaml"
+            )
         layers: list[str | Path] = [default_config, *run_config(cls.checkpoint), *files]
         settings = merge_settings(read_settings(file) for file in layers)
         _check_class("model", settings, StoppingModule)

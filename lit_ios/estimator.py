@@ -88,6 +88,8 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.variant not in VARIANTS:
             raise UserError(f"there is no variant {self.variant!r}, only {', '.join(VARIANTS)}")
         check_number("epochs", self.epochs, above=0)
+        if self.epochs != int(self.epochs):
+            raise UserError(f"epochs must be a whole number, got {self.epochs}")
         X, y = validate_data(self, X, y, dtype=np.float64)  # noqa: N806
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
@@ -226,8 +228,8 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             oversampling=variant.oversampling,
             batch_by=variant.batch_by,
             batch_size=self.batch_size,
-            lags=self.lags,
-            include_time=self.include_time,
+            lags=_plain(self.lags),
+            include_time=_plain(self.include_time),
             validation_share=self.validation_share,
             folds=self.folds,
             seed=seed,
@@ -235,28 +237,37 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("margin", self.margin, modules.base.Margin)
         with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder, _quiet():
             torch.manual_seed(seed)
-            model = getattr(modules, variant.model)(
-                feature_names=data.feature_names,
-                lags=self.lags,
-                include_time=self.include_time,
-                hidden=list(self.hidden),
-                members=self.members,
-                margin=self.margin,
-                learning_rate=self.learning_rate,
-                **(self.model_args or {}),
-            )
+            arguments = {
+                "feature_names": data.feature_names,
+                "lags": self.lags,
+                "include_time": self.include_time,
+                "hidden": list(self.hidden),
+                "members": self.members,
+                "margin": self.margin,
+                "learning_rate": self.learning_rate,
+            }
+            model = getattr(modules, variant.model)(**_plain(arguments | (self.model_args or {})))
             best = ModelCheckpoint(
                 folder, "best", monitor="val/balanced_accuracy", mode="max",
                 enable_version_counter=False, save_on_train_epoch_end=True,
             )  # fmt: skip
             decays = [EpsilonDecay(), *([ConfidenceDecay()] if variant.confidence_decay else [])]
             trainer = pl.Trainer(
-                accelerator="cpu", devices=1, max_epochs=self.epochs, callbacks=[*decays, best],
-                logger=False, enable_progress_bar=False, enable_model_summary=False,
-                num_sanity_val_steps=0, default_root_dir=folder,
+                accelerator="cpu", devices=1, max_epochs=int(self.epochs),
+                callbacks=[*decays, best], logger=False, enable_progress_bar=False,
+                enable_model_summary=False, num_sanity_val_steps=0, default_root_dir=folder,
             )  # fmt: skip
             trainer.fit(model, data)
             return StoppingPolicy.load(Path(folder) / "best.ckpt")
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers of NumPy, as search grids hold them, as Python's, which checkpoints keep."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @contextlib.contextmanager

@@ -186,7 +186,9 @@ def frontiers(curves: Mapping[str, FrontierCurve], unit: str = "") -> Figure:
     for (name, curve), (colour, marker) in zip(curves.items(), looks, strict=False):
         rate = curve.event_miss_rate
         axes.step(rate, curve.time_to_event, where="pre", color=colour, linewidth=1.4, label=name)
-        axes.fill_between(rate, curve.low, curve.high, step="pre", color=colour, alpha=0.15, lw=0)
+        axes.fill_between(
+            curve.band_rate, curve.low, curve.high, step="post", color=colour, alpha=0.15, lw=0
+        )
         if np.isfinite(curve.chosen[1]):
             axes.plot(*curve.chosen, marker, color=colour, markersize=9, markeredgecolor="white")
     axes.set(

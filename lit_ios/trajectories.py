@@ -11,7 +11,6 @@ Rows of all paths lie one below the other; `offsets` says where each path begins
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -237,33 +236,6 @@ class TrajectorySet:
         actions = np.full(len(self.states), CONTINUE)
         actions[self.last_rows[self.stopped]] = STOP
         return actions
-
-
-def path_digests(paths: TrajectorySet, features: int) -> list[set[str]]:
-    """Return by what each path is known again: its name with its first row, and with all rows.
-
-    The first row tells no path from others if they share it, as simulated ones do; it is then left
-    out. Numbers count in single precision.
-
-    Args:
-        paths: paths of features, or of states made of them.
-        features: how many coordinates are features.
-    """
-    values = np.ascontiguousarray(paths.states[:, :features], dtype=np.float32)
-    starts, ends = paths.offsets[:-1], paths.offsets[1:]
-    first, counts = np.unique(values[starts], axis=0, return_counts=True)
-    shared = {row.tobytes() for row in first[counts > 1]}
-    found = []
-    for name, start, end in zip(paths.names, starts, ends, strict=True):
-        known = {_digest(name, values[start:end])}
-        if values[start].tobytes() not in shared:
-            known.add(_digest(name, values[start]))
-        found.append(known)
-    return found
-
-
-def _digest(name: str, values: FloatArray) -> str:
-    return hashlib.blake2b(name.encode() + b"\0" + values.tobytes(), digest_size=8).hexdigest()
 
 
 def row_blocks(rows: int, size: int = 1 << 16) -> Iterator[slice]:

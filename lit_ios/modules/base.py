@@ -20,6 +20,7 @@ from lit_ios.modules.outputs import PathOutput
 from lit_ios.modules.terms import TermMeans
 from lit_ios.modules.views import View
 from lit_ios.networks import Activation, Normalisation, StoppingNetwork
+from lit_ios.recognition import Known
 from lit_ios.sampling.states import state_names
 
 Part = Literal["dynamics", "q", "gain"]
@@ -104,7 +105,7 @@ class StoppingModule(pl.LightningModule):
         self.val_threshold = BalancedThreshold() if margin == "validated" else None
         self._val_margins: list[tuple[Tensor, PathBatch]] = []
         self._terms = TermMeans()
-        self._known_paths: dict[str, list[str]] = {}
+        self._known_paths: dict[str, Known] = {}
 
     drawn: Tensor | None  # (K, P + 1) how often each member sees each training path
     held_out: Tensor | None  # (K, P) which validation paths each member was not trained on
@@ -176,7 +177,7 @@ class StoppingModule(pl.LightningModule):
             self.state_mean.copy_(torch.as_tensor(mean))
             self.state_scale.copy_(torch.as_tensor(scale))
             self.time_step.fill_(datamodule.time_step)
-            self._known_paths = datamodule.known_again()
+            self._known_paths = datamodule.marks()
             if self.members > 1 and self.bootstrap and datamodule.folds is None:
                 copies = datamodule.bootstrap_copies(self.members)
                 self.drawn = torch.from_numpy(copies).to(self.device)

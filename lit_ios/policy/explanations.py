@@ -87,7 +87,7 @@ def explain(
     names = (*module.state_names, HISTORY) if len(y) else module.state_names
     return Explanation(
         margin=decision.margin,
-        threshold=policy.threshold,
+        threshold=path.threshold,
         stop=decision.stop,
         stop_gain=float(output.q[0, 0]),
         continuation_gain=None if output.gain is None else float(output.gain[0]),

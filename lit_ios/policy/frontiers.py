@@ -18,14 +18,17 @@ from lit_ios.functional.frontier import (
 from lit_ios.metrics import path_metrics
 from lit_ios.trajectories import FloatArray
 
+MOST_LEVELS = 500
+
 
 class FrontierCurve(NamedTuple):
-    """Missed events against time to event for every threshold; (K,) each."""
+    """Missed events against time to event for every threshold; (K,) where not said otherwise."""
 
     event_miss_rate: FloatArray  # falling
     time_to_event: FloatArray  # at the highest threshold that misses no more
     threshold: FloatArray
-    low: FloatArray  # bootstrap band of the time to event, over paths
+    band_rate: FloatArray  # (L,) all event-miss rates there can be, or many of them; rising
+    low: FloatArray  # (L,) bootstrap band of the time to event at these, over paths
     high: FloatArray
     chosen: tuple[float, float]  # event-miss rate and time to event of the policy's threshold
 
@@ -41,12 +44,17 @@ def frontier_curve(
     first[1:] = rate[1:] < rate[:-1]  # the highest threshold that reaches this rate
     first[0] = False  # never to stop has no time to event
     levels = rate[first]
-    low, high = frontier_bands(found, batch.stopped, levels, draws, seed)
+    events = int(batch.stopped.sum())
+    band_rate = torch.arange(events, dtype=torch.double) / events
+    if events > MOST_LEVELS:
+        band_rate = band_rate[torch.linspace(0, events - 1, MOST_LEVELS).long()]
+    low, high = frontier_bands(found, batch.stopped, band_rate, draws, seed)
     measured = measure(margin, batch, threshold)
     return FrontierCurve(
         event_miss_rate=levels.numpy(),
         time_to_event=at_levels(curve, levels).numpy(),
         threshold=_between(curve.threshold)[first].numpy(),
+        band_rate=band_rate.numpy(),
         low=low.numpy(),
         high=high.numpy(),
         chosen=(measured["event_miss_rate"], measured["time_to_event_mean"]),

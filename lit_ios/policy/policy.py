@@ -6,6 +6,7 @@ import copy
 import hashlib
 import math
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import torch
 
 from lit_ios import modules
 from lit_ios.batches import path_batch, path_groups
-from lit_ios.checkpoints import read_checkpoint
-from lit_ios.checks import UserError
+from lit_ios.checkpoints import read_checkpoint, write_checkpoint
+from lit_ios.checks import UserError, check_number
 from lit_ios.functional import stop_probability
 from lit_ios.modules import StoppingModule
 from lit_ios.policy.calibration import Calibration, Wish, calibrate
@@ -27,8 +28,9 @@ from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
 from lit_ios.policy.inputs import Inputs, inputs_of
 from lit_ios.policy.streams import Missing, Rule, Stream, Streams, warn_of_spacing
 from lit_ios.policy.tables import Table, like, open_any, read_features, table_roles
+from lit_ios.recognition import known_again
 from lit_ios.sampling.states import build_states
-from lit_ios.trajectories import FloatArray, IntArray, Trajectory, TrajectorySet, path_digests
+from lit_ios.trajectories import FloatArray, IntArray, Trajectory, TrajectorySet
 
 ROWS_AT_ONCE = 65_536
 
@@ -105,7 +107,7 @@ class StoppingPolicy:
         content.pop("calibration", None)
         if self.calibration is not None:
             content["calibration"] = self.calibration._asdict()
-        torch.save(content, file)
+        write_checkpoint(content, file)
 
     # What it is ----------------------------------------------------------------------------------
 
@@ -121,7 +123,7 @@ class StoppingPolicy:
 
     @threshold.setter
     def threshold(self, value: float) -> None:
-        if not isinstance(value, int | float) or math.isnan(value):
+        if not isinstance(value, Real) or math.isnan(value):
             raise UserError(f"the threshold must be a number, got {value!r}")
         self.module.threshold.fill_(value)
         self.calibration = None  # what was promised of another threshold
@@ -306,9 +308,8 @@ class StoppingPolicy:
         return found
 
     def _refuse_known_paths(self, states: TrajectorySet, part: str, what: str) -> None:
-        known = set(self.module._known_paths.get(part, []))
-        digests = path_digests(states, len(self.module.hparams["feature_names"]))
-        met = [name for name, own in zip(states.names, digests, strict=True) if own & known]
+        features = len(self.module.hparams["feature_names"])
+        met = known_again(states, features, self.module._known_paths.get(part, {}))
         if met:
             raise UserError(
                 f"{len(met)} of the {len(states)} calibration paths were {what}, e.g. {met[0]!r}: "
@@ -335,6 +336,7 @@ class StoppingPolicy:
             seed: of the samples.
             **roles: further arguments of TableRoles.
         """
+        check_number("draws", draws, at_least=1)
         states = self._labelled(data, path, time, **roles)
         if not states.stopped.any():
             raise UserError("no path was stopped: there is nothing to miss")

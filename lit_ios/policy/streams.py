@@ -19,6 +19,7 @@ from lit_ios.readers.columns import SECONDS, TimeUnit
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray
 
 Missing = Literal["refuse", "carry"]
+NOT_TIMED = "the path began without a time: give times from its first row on, or none"
 SOME_ROWS = 5  # after which a path's spacing in time is known
 
 
@@ -72,6 +73,7 @@ class Stream:
         self._rule, self._missing = rule, missing
         self.t = -1
         self._start = self._time = 0.0
+        self._timed = False  # whether the first row came with a time
         self._y: FloatArray = np.zeros((1, rule.engine.y_dim))
         self._recent: list[FloatArray] = []  # newest features first, lags + 1 of them
         self.stopped_at: int | None = None
@@ -79,8 +81,14 @@ class Stream:
             with _restoring(saved, rule):
                 self.t, self.stopped_at = saved["t"], saved["stopped_at"]
                 self._start, self._time = saved["start"], saved["time"]
-                self._y = np.array([saved["y"]], dtype=np.float64)
-                self._recent = [np.array(row, dtype=np.float64) for row in saved["recent"]]
+                self._timed = bool(saved["timed"])
+                self._y = np.array([saved["y"]], dtype=np.float64).reshape(1, rule.engine.y_dim)
+                width = len(rule.inputs.feature_names)
+                self._recent = [
+                    np.array(row, dtype=np.float64).reshape(width) for row in saved["recent"]
+                ]
+                if not isinstance(self.t, int) or (self.t < 0) != (not self._recent):
+                    raise ValueError(f"t is {self.t!r}")
 
     def step(self, observation: Any, time: Any | None = None) -> Decision:
         """Take the next row; say whether to stop.
@@ -103,7 +111,7 @@ class Stream:
         state = np.concatenate(parts)[None]
         margins, y = rule.engine.judge(state, self.t + 1, self._y)
         if first:
-            self._start = now
+            self._start, self._timed = now, time is not None
         self.t, self._time, self._y, self._recent = self.t + 1, now, y, recent
         margin = float(margins[0])
         stop = margin >= rule.threshold
@@ -115,11 +123,18 @@ class Stream:
         if time is None:
             return 0.0 if self.t < 0 else self._time + self._rule.time_step
         now = as_time(time, self._rule.time_unit)
+        if self.t >= 0 and not self._timed:
+            raise UserError(NOT_TIMED)
         if self.t >= 0 and now <= self._time:
             raise UserError(f"time must increase: {now:g} after {self._time:g}")
         if self.t == SOME_ROWS:
             warn_of_spacing((now - self._start) / (self.t + 1), self._rule.time_step)
         return now
+
+    @property
+    def threshold(self) -> float:
+        """Margin from which on this path is stopped: the policy's when the path began."""
+        return self._rule.threshold
 
     def copy(self) -> Stream:
         """Return a stream that goes on from here by itself."""
@@ -132,6 +147,7 @@ class Stream:
             "t": self.t,
             "start": self._start,
             "time": self._time,
+            "timed": self._timed,
             "stopped_at": self.stopped_at,
             "y": self._y[0].tolist(),
             "recent": [row.tolist() for row in self._recent],
@@ -157,6 +173,7 @@ class Streams:
         features = len(rule.inputs.feature_names)
         self._t = np.zeros(0, dtype=np.int64)
         self._start, self._time = np.zeros(0), np.zeros(0)
+        self._timed = np.zeros(0, dtype=bool)
         self._y = np.zeros((0, rule.engine.y_dim))
         self._recent = np.zeros((0, rule.lags + 1, features))
         self._width = (rule.lags + 1) * features
@@ -168,6 +185,7 @@ class Streams:
                     slot = self._slot[name] = self._free.pop()
                     self._t[slot], self._start[slot] = path["t"], path["start"]
                     self._time[slot], self._y[slot] = path["time"], path["y"]
+                    self._timed[slot] = path["timed"]
                     self._recent[slot] = path["recent"]
 
     def __len__(self) -> int:
@@ -193,6 +211,8 @@ class Streams:
             observations: (B, D) features in the policy's order, or B mappings by name; raw units.
             times: (B,) times of the rows; by default one usual step after each path's last.
         """
+        if isinstance(paths, str):
+            raise UserError(f"a list of names is needed, got the text {paths!r}")
         rule, names = self._rule, list(paths)
         if len(set(names)) < len(names):
             raise UserError("a path can take one row at a time, but a name is there twice")
@@ -207,7 +227,7 @@ class Streams:
         slots[known], slots[~known] = live, self._join(names, known)  # nothing fails from here on
         self._t[slots] += 1
         self._time[slots] = now
-        self._start[slots[~known]] = now[~known]
+        self._start[slots[~known]], self._timed[slots[~known]] = now[~known], times is not None
         if rule.lags:
             self._recent[live, 1:] = self._recent[live, :-1]
         self._recent[live, 0] = features[known]
@@ -223,7 +243,7 @@ class Streams:
 
     def end(self, paths: Iterable[Hashable]) -> None:
         """Forget these paths; their places are given to others."""
-        names = [paths] if isinstance(paths, str) else list(paths)
+        names = [paths] if isinstance(paths, str) else list(dict.fromkeys(paths))
         unknown = [name for name in names if name not in self._slot]
         if unknown:
             raise UserError(f"there is no live path {unknown[0]!r}")
@@ -237,6 +257,7 @@ class Streams:
                 "t": int(self._t[slot]),
                 "start": float(self._start[slot]),
                 "time": float(self._time[slot]),
+                "timed": bool(self._timed[slot]),
                 "y": self._y[slot].tolist(),
                 "recent": self._recent[slot].tolist(),
             }
@@ -251,7 +272,11 @@ class Streams:
             observations = as_arrow(observations).to_pylist()
         if isinstance(observations, Mapping):
             raise UserError("a row for each path is needed, got a single mapping")
-        if len(observations) and isinstance(observations[0], Mapping):
+        if not hasattr(observations, "__len__"):
+            raise UserError(f"a row for each path is needed, got {observations!r}")
+        if len(observations) and (
+            isinstance(observations[0], Mapping) or hasattr(observations[0], "to_dict")
+        ):
             return np.array([inputs.row(one) for one in observations])
         if not len(observations):
             return np.zeros((0, len(inputs.feature_names)))
@@ -278,9 +303,12 @@ class Streams:
             now = np.zeros(len(names))
             now[known] = self._time[live] + self._rule.time_step
             return now
+        if not hasattr(times, "__len__") or len(times) != len(names):
+            raise UserError(f"{len(names)} times are needed, one for each path, got {times!r}")
         now = np.array([as_time(time, self._rule.time_unit) for time in times])
-        if now.shape != (len(names),):
-            raise UserError(f"{len(names)} times are needed, got {len(now)}")
+        if not self._timed[live].all():
+            row = int(np.flatnonzero(known)[np.argmin(self._timed[live])])
+            raise UserError(f"path {names[row]!r}: {NOT_TIMED}")
         late = now[known] <= self._time[live]
         if late.any():
             row = int(np.flatnonzero(known)[np.argmax(late)])
@@ -303,7 +331,7 @@ class Streams:
 
     def _grow(self, more: int) -> None:
         size = len(self._t)
-        for name in ("_t", "_start", "_time", "_y", "_recent"):
+        for name in ("_t", "_start", "_time", "_timed", "_y", "_recent"):
             values = getattr(self, name)
             extra = np.zeros((more, *values.shape[1:]), dtype=values.dtype)
             setattr(self, name, np.concatenate([values, extra]))
@@ -352,6 +380,8 @@ def warn_of_spacing(step: float, usual: float) -> None:
 
 def as_time(value: Any, unit: TimeUnit) -> float:
     """Return a time as a number: dates in `unit` since 1970, as a table's are."""
+    if value is None or value != value:  # NaN, NaT
+        raise UserError(f"time must be a finite number or a date, got {value!r}")
     if isinstance(value, np.datetime64):
         return float(value.astype("datetime64[us]").astype(np.int64) / 1e6 / SECONDS[unit])
     if isinstance(value, date):

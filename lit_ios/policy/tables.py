@@ -21,9 +21,9 @@ Table = Any  # pandas, polars, pyarrow, a dictionary of columns, or the name of 
 
 def as_arrow(table: Table) -> pa.Table:
     """Return any kind of table as an Arrow table."""
-    if _is_pandas(table):
-        return pa.Table.from_pandas(table, preserve_index=False)
     try:
+        if _is_pandas(table):
+            return pa.Table.from_pandas(table, preserve_index=False)
         made = table if isinstance(table, pa.Table) else pa.table(table)
         for i, field in enumerate(made.schema):
             kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -62,10 +62,11 @@ def table_roles(
     """
     path, time = path or trained.get("path_column"), time or trained.get("time_column")
     if path is None or time is None:
-        raise UserError("name the columns: path='…', time='…'")
+        raise UserError("name the columns of paths and times: path='…', time='…' (--path, --time)")
     if "time_unit" in trained:
         roles = {"time_unit": trained["time_unit"]} | roles
-    unknown = roles.keys() - {field.name for field in fields(TableRoles)}
+    named = {"path_column", "time_column", "features"}  # by path, time and the policy itself
+    unknown = roles.keys() - ({field.name for field in fields(TableRoles)} - named)
     if unknown:
         raise UserError(f"there is no argument {', '.join(sorted(unknown))}")
     if isinstance(inputs, EngineInputs) and roles.get("missing") == "forward_fill":

@@ -252,3 +252,34 @@ def test_stream_state_is_plain_json(run):
     stream = StoppingPolicy.load(run[0]).stream()
     stream.step({"heat": 1, "colour": "red"})
     assert json.loads(json.dumps(stream.state())) == stream.state()
+
+
+def test_policy_is_written_whole_or_not_at_all(run, tmp_path):
+    policy = StoppingPolicy.load(run[0])
+    file = tmp_path / "policy.ckpt"
+    policy.save(file)
+    before = file.read_bytes()
+    policy._checkpoint["broken"] = lambda: None  # cannot be pickled
+    with pytest.raises(Exception, match="lambda"):
+        policy.save(file)
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".tmp"] == []
+    with pytest.raises(OSError, match="nowhere"):
+        policy.save(tmp_path / "nowhere/policy.ckpt")
+
+
+def test_run_with_folds_is_calibrated_on_its_test_paths(run_train, capsys):
+    folds = ("--model.init_args.members=2", "--data.init_args.folds=2")
+    cli = run_train("fit", "--trainer.max_epochs=1", *folds, model="iqs")
+    best = cli.trainer.checkpoint_callback.best_model_path
+    assert main(["calibrate", best]) == 0
+    assert "on the test paths of the run" in capsys.readouterr().out
+    assert main(["calibrate", best, "--split", "val"]) == 1
+    assert "were trained on" in capsys.readouterr().err
+
+
+def test_checkpoint_away_from_its_run_is_not_tested_on_other_data(run, tmp_path, run_train):
+    file = tmp_path / "alone.ckpt"
+    StoppingPolicy.load(run[0]).save(file)
+    with pytest.raises(SystemExit, match=r"no config.yaml of its run lies beside"):
+        run_train("test", f"--ckpt_path={file}", data="", model="", small=False)

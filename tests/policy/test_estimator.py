@@ -193,3 +193,19 @@ def test_rows_after_a_stop_are_refused():
         StoppingClassifier("iqs", epochs=1).fit(X, y, GROUPS)
     with pytest.raises(UserError, match="two classes"):
         StoppingClassifier("iqs", epochs=1).fit(X, np.zeros_like(Y), GROUPS)
+
+
+def test_grids_of_numpy_numbers_can_be_searched():
+    grid = {
+        "epochs": np.arange(1, 3), "learning_rate": np.logspace(-3, -2, 2),
+        "lags": np.array([1]), "hidden": [tuple(np.array([8, 8]))],
+        "model_args": [{"gamma": np.float64(0.9)}],
+    }  # fmt: skip
+    frame = np.column_stack([X, GROUPS])
+    search = GridSearchCV(
+        StoppingClassifier("iqs", group_column=-1), grid, cv=GroupKFold(2), error_score="raise"
+    )
+    search.fit(frame, Y, groups=GROUPS)
+    assert search.best_estimator_.policy_.lags == 1
+    with pytest.raises(UserError, match="whole number"):
+        StoppingClassifier("iqs", epochs=1.5).fit(X, Y, GROUPS)

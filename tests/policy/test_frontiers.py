@@ -54,6 +54,19 @@ def test_band_is_that_of_paths_repeated_as_often_as_they_were_drawn():
     assert np.allclose(high, np.nanquantile(times, 0.9, axis=0))
 
 
+def test_band_is_known_at_every_rate_there_can_be():
+    policy, paths = make_policy("iqs", seed=3), random_paths(12, 3)
+    curve = policy.frontier(paths, draws=40, seed=7)
+    events = paths.stopped.sum()
+    assert np.allclose(curve.band_rate, np.arange(events) / events)
+    batch = path_batch(paths)
+    found = records(torch.from_numpy(policy.margins(paths)), batch)
+    for i, rate in enumerate(curve.band_rate):
+        level = torch.tensor([rate])
+        low, high = frontier_bands(found, batch.stopped, level, draws=40, seed=7)
+        assert np.allclose([curve.low[i], curve.high[i]], [low[0], high[0]], equal_nan=True)
+
+
 def test_chosen_point_is_the_policys_own():
     policy, paths = make_policy("iqs", threshold=0.0), random_paths(20, 5)
     margins = policy.margins(paths)

@@ -257,3 +257,68 @@ def test_another_threshold_is_still_the_same_policy():
     saved = policy.stream().state()
     policy.threshold = 3.0
     assert not policy.stream(saved).step([0.0, 0.0]).stop
+
+
+@pytest.mark.parametrize("time", [np.datetime64("NaT"), pd.NaT, float("nan")])
+def test_missing_times_are_refused(time):
+    policy = make_policy("iqs")
+    with pytest.raises(UserError, match="time must be a finite number or a date"):
+        policy.stream().step([0.5, 0.5], time)
+    with pytest.raises(UserError, match="time must be a finite number or a date"):
+        policy.stream_many().step(["p"], [[0.5, 0.5]], [time])
+
+
+def test_a_path_that_began_without_a_time_takes_none_later():
+    policy = make_policy("iqs")
+    stream, many = policy.stream(), policy.stream_many()
+    stream.step([0.5, 0.5])
+    many.step(["p"], [[0.5, 0.5]])
+    stream, many = policy.stream(stream.state()), policy.stream_many(many.state())
+    with pytest.raises(UserError, match="began without a time"):
+        stream.step([0.5, 0.5], datetime(2024, 1, 1))
+    with pytest.raises(UserError, match="path 'p': the path began without a time"):
+        many.step(["q", "p"], np.ones((2, 2)), [1.0, 2.0])
+    stream.step([0.5, 0.5])
+
+
+def test_ending_a_path_named_twice_gives_its_place_back_once():
+    many = make_policy("iqs").stream_many()
+    many.step(["p", "q"], np.ones((2, 2)))
+    many.end(["p", "p"])
+    assert many.paths == ["q"]
+    assert len(many._free) + len(many._slot) == len(many._t)
+
+
+@pytest.mark.parametrize(
+    "change", [{"recent": [[1.0]]}, {"y": [1.0, 2.0]}, {"t": "3"}, {"recent": []}]
+)
+def test_saved_states_of_another_shape_are_refused(change):
+    policy = make_policy("iqs")
+    stream = policy.stream()
+    stream.step([1.0, 1.0])
+    with pytest.raises(UserError, match="saved state"):
+        policy.stream(stream.state() | change)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("unit7", [[1.0, 1.0]]), "a list of names"),
+        ((["p"], None), "a row for each path"),
+        ((["p"], [[1.0, 1.0]], 3.0), "1 times are needed"),
+    ],
+)
+def test_what_is_no_list_is_refused(arguments, message):
+    with pytest.raises(UserError, match=message):
+        make_policy("iqs").stream_many().step(*arguments)
+
+
+def test_a_live_path_keeps_its_threshold_and_is_explained_by_it():
+    policy = make_policy("iqs")
+    policy.threshold = -np.float32(1e6)
+    stream = policy.stream()
+    policy.threshold = 1e6
+    found = policy.explain([1.0, 1.0], stream)
+    assert found.stop
+    assert found.threshold == stream.threshold == -1e6
+    assert stream.step([1.0, 1.0]).stop

@@ -1,0 +1,102 @@
+"""Knowing paths again: by name with all rows, and by some rows that no other path has.
+
+A threshold must not be calibrated on training paths, also if they were renamed or cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet, row_blocks
+
+MARKS = 8  # rows by which a path is known again
+Hashes = npt.NDArray[np.uint64]
+Known = dict[str, list[Any]]  # plain values, as checkpoints keep them
+
+
+def marks(paths: TrajectorySet, features: int) -> Known:
+    """Return by what the paths are known again: digests of whole ones, and some rows of each.
+
+    Args:
+        paths: paths of features, or of states made of them.
+        features: how many coordinates are features.
+    """
+    hashes = row_hashes(paths.states[:, :features])
+    order = np.lexsort((paths.path_of_row, hashes))
+    hashes, path = hashes[order], paths.path_of_row[order]
+    first = np.append(True, hashes[1:] != hashes[:-1])
+    ends = np.append(np.flatnonzero(first)[1:], len(hashes)) - 1
+    own = path[first] == path[ends]  # rows that two paths have tell neither
+    hashes, path = hashes[first][own], path[first][own]
+    order = np.argsort(path, kind="stable")  # the least hashes of each path: any few rows would do,
+    hashes, path = hashes[order], path[order]  # but these are the same ones after rows were cut off
+    kept = np.arange(len(path)) - np.searchsorted(path, path) < MARKS
+    rows: list[list[int]] = [[] for _ in range(len(paths))]
+    for value, number in zip(hashes[kept].tolist(), path[kept].tolist(), strict=True):
+        rows[number].append(value)
+    return {"whole": _digests(paths, features), "rows": rows}
+
+
+def joined(parts: list[Known]) -> Known:
+    """Return what several processes know, as one."""
+    return {name: [mark for part in parts for mark in part[name]] for name in ("whole", "rows")}
+
+
+def known_again(paths: TrajectorySet, features: int, known: Known) -> list[str]:
+    """Return the names of paths that are among the known ones: unchanged, or renamed or cut.
+
+    A path is one of them if it has at least half of the rows by which that one is known, and two.
+    """
+    if not known:
+        return []
+    whole = set(known["whole"])
+    met = np.array([digest in whole for digest in _digests(paths, features)])
+    sizes = np.array([len(rows) for rows in known["rows"]], dtype=int)
+    if sizes.sum():
+        values = np.array([mark for rows in known["rows"] for mark in rows], dtype=np.uint64)
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        order = np.argsort(values)
+        found = row_hashes(paths.states[:, :features])
+        at = order[np.searchsorted(values, found, sorter=order).clip(max=len(values) - 1)]
+        hit = values[at] == found
+        pairs = np.stack([paths.path_of_row[hit], owner[at[hit]], at[hit]])
+        pairs = np.unique(pairs, axis=1)[:2]  # a row that comes twice counts once
+        pairs, counts = np.unique(pairs, axis=1, return_counts=True)
+        enough = counts >= np.maximum(2, np.minimum(sizes[pairs[1]], paths.lengths[pairs[0]]) / 2)
+        met[pairs[0][enough]] = True
+    return [name for name, there in zip(paths.names, met, strict=True) if there]
+
+
+def row_hashes(values: FloatArray) -> Hashes:
+    """Return a number for each row that is the same for the same values in single precision."""
+    hashes = np.empty(len(values), dtype=np.uint64)
+    for block in row_blocks(len(values)):
+        bits = (np.ascontiguousarray(values[block], dtype=np.float32) + 0.0).view(np.uint32)
+        mixed = np.zeros(len(bits), dtype=np.uint64)
+        for column in bits.T.astype(np.uint64):
+            mixed = _mix(mixed + column + np.uint64(0x9E3779B97F4A7C15))
+        hashes[block] = mixed
+    return hashes
+
+
+def _mix(x: Hashes) -> Hashes:
+    """Scatter the bits of 64-bit numbers (the finaliser of SplitMix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _digests(paths: TrajectorySet, features: int) -> list[str]:
+    """Return a digest of each path's name and rows."""
+    values = np.ascontiguousarray(paths.states[:, :features], dtype=np.float32)
+    bounds: IntArray = paths.offsets
+    return [
+        hashlib.blake2b(
+            name.encode() + b"\0" + values[start:end].tobytes(), digest_size=8
+        ).hexdigest()
+        for name, start, end in zip(paths.names, bounds[:-1], bounds[1:], strict=True)
+    ]
