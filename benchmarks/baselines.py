@@ -1,7 +1,9 @@
 """What a user would pick instead: baselines of other libraries on the same splits.
 
 Each gives a margin for every row; its settings and its threshold are chosen by the balanced
-accuracy (M1) of the validation paths, as the best epoch of a variant is.
+accuracy (M1) of the validation paths, as the best epoch of a variant is. With folds, as IQS-folds
+has them, they are chosen by cross-validation over all paths but the test's, and the model is
+fitted to all of these.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from datamodules import TrajectoryDataModule
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.functional.frontier import balanced_margin
 from lit_ios.metrics import path_metrics
-from lit_ios.sampling.states import standardise
+from lit_ios.sampling import folds_held_out, standardise
 from lit_ios.trajectories import STOP, FloatArray, TrajectorySet
 
 NAMES = {
@@ -33,6 +35,12 @@ NAMES = {
     "baseline_cusum": "CUSUM",
     "baseline_survival": "Random survival forest",
 }
+WITH_FOLDS = {
+    f"{name}_folds": f"{NAMES[name].split(',')[0]}, folds"
+    for name in ("baseline_svm", "baseline_boosting", "baseline_trees", "baseline_hazard")
+}
+NAMES |= WITH_FOLDS
+FOLDS = 4
 Margins = Callable[[TrajectorySet], FloatArray]
 
 
@@ -134,10 +142,15 @@ def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
     train, val, test = (
         paths.with_states(standardise(paths.states, data.statistics)) for paths in data.splits
     )
+    if name in WITH_FOLDS:
+        val = train.followed_by(val)
+        tried = _cross_validated(name.removesuffix("_folds"), val, data.seed)
+    else:
+        tried = ((margins(val), margins) for margins in candidates(name, train, data.seed))
     batch = path_batch(val)
     best: tuple[float, float, Margins] | None = None
-    for margins in candidates(name, train, data.seed):
-        margin = torch.from_numpy(margins(val))
+    for values, margins in tried:
+        margin = torch.from_numpy(values)
         threshold = float(balanced_margin(margin, batch))
         accuracy = _metrics(margin, batch, threshold)["balanced_accuracy"]
         if best is None or accuracy > best[0]:
@@ -146,6 +159,19 @@ def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
     accuracy, threshold, margins = best
     found = _metrics(torch.from_numpy(margins(test)), path_batch(test), threshold)
     return found | {"val_balanced_accuracy": accuracy}
+
+
+def _cross_validated(
+    name: str, paths: TrajectorySet, seed: int
+) -> Iterator[tuple[FloatArray, Margins]]:
+    """Yield margins of rows by models not fitted to their paths, and the model fitted to all."""
+    held_out = folds_held_out(FOLDS, FOLDS, paths.stopped, np.random.default_rng(seed))
+    parts = [candidates(name, paths.select(~out), seed) for out in held_out]
+    for *models, whole in zip(*parts, candidates(name, paths, seed), strict=True):
+        values = np.empty(len(paths.states))
+        for out, margins in zip(held_out, models, strict=True):
+            values[out[paths.path_of_row]] = margins(paths.select(out))
+        yield values, whole
 
 
 def _metrics(margin: torch.Tensor, batch: PathBatch, threshold: float) -> dict[str, float]:

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from benchmarks import baselines
 from benchmarks.baselines import NAMES, cusum, measure, time_left
 from datamodules import ChangePointData
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
-FAST = [name for name in NAMES if name not in ("baseline_survival", "baseline_trees")]
+SLOW = ("baseline_survival", "baseline_trees", "baseline_trees_folds")
+FAST = [name for name in NAMES if name not in SLOW]
 
 
 @pytest.mark.parametrize("name", FAST)
@@ -21,6 +23,19 @@ def test_survival_forest_finds_it_too():
     pytest.importorskip("sksurv", reason="scikit-survival is an extra")
     data = ChangePointData(problem="CP1", seed=0, paths=80, test_paths=40)
     assert measure("baseline_survival", data)["balanced_accuracy"] > 0.75
+
+
+def test_cross_validated_margins_are_of_models_that_did_not_see_the_path(monkeypatch):
+    """A model that knows the paths it was fitted to says so in its margins."""
+    paths = ChangePointData(problem="CP1", paths=40, test_paths=1).splits.train
+
+    def fitted(name, train, seed):
+        yield lambda asked: np.isin(asked.states[:, 0], train.states[:, 0]).astype(float)
+
+    monkeypatch.setattr(baselines, "candidates", fitted)
+    values, whole = next(baselines._cross_validated("any", paths, 0))
+    assert (values == 0).all()
+    assert (whole(paths) == 1).all()
 
 
 def test_cusum_adds_up_what_exceeds_the_slack():
