@@ -26,8 +26,9 @@ def marks(paths: TrajectorySet, features: int) -> Known:
         features: how many coordinates are features.
     """
     hashes = row_hashes(paths.states[:, :features])
-    order = np.lexsort((paths.path_of_row, hashes))
+    order = np.argsort(hashes, kind="stable")  # equal ones stay in the order of paths
     hashes, path = hashes[order], paths.path_of_row[order]
+    del order  # there may be millions of rows
     first = np.append(True, hashes[1:] != hashes[:-1])
     ends = np.append(np.flatnonzero(first)[1:], len(hashes)) - 1
     own = path[first] == path[ends]  # rows that two paths have tell neither
