@@ -46,6 +46,8 @@ def styles(methods: Iterable[str]) -> dict[str, dict[str, Any]]:
 def draw(rows: Rows, curves: Path, labels: Mapping[str, str], stem: Path) -> Iterator[Path]:
     """Draw what a grid of runs has to show; yield the files."""
     rows = list(rows)
+    there = {row["variant"] for row in rows}
+    labels = {name: label for name, label in labels.items() if name in there}
     runs = {(row["dataset"], row["variant"], row["seed"], row["epochs"]) for row in rows}
     pictures = {"trade_off": trade_off(rows, labels)}
     known = [
@@ -142,14 +144,18 @@ def _panels(
     """Make one panel for each data set, and a style for each method."""
     known = list(groups)
     names = [name for name in DATA_SETS if any(data == name for data, _ in known)]
-    methods = [name for name in labels if any(method == name for _, method in known)]
+    looks = {  # by all labels, so that a method looks the same in every figure
+        name: look
+        for name, look in styles(labels).items()
+        if any(method == name for _, method in known)
+    }
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
     figure = Figure(figsize=(4.4 * columns, 3.1 * lines + 1), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     for empty in axes[len(names) :]:
         empty.set_visible(False)
-    return figure, dict(zip(names, axes, strict=False)), styles(methods)
+    return figure, dict(zip(names, axes, strict=False)), looks
 
 
 def _finish(
