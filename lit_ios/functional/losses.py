@@ -178,7 +178,7 @@ def dynamics_loss(
             f"{'without' if log_variance is None else 'with'} log_variance"
         )
     error_term = weighted_mean(rows, weight * action)
-    value_error = error_term.new_zeros(())
+    value_error = torch.zeros_like(error_term)
     if (predicted_value is None) != (observed_value is None):
         raise ValueError("the value-aware term needs both predicted_value and observed_value")
     if predicted_value is not None and observed_value is not None:

@@ -21,7 +21,8 @@ class TermMeans:
         """Count the terms of one step."""
         with torch.no_grad():
             terms = [term for record in records.values() for term in record]
-            values = torch.stack([term if term.ndim == 0 else term.mean() for term in terms])
+            values = torch.stack(terms)
+            values = values if values.ndim == 1 else values.mean(-1)  # over members
         if self.sums is None:
             self.names = [
                 f"train/{part}/{term}"

@@ -6,6 +6,7 @@ import torch
 
 from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS
 from lit_ios.modules.outputs import PathOutput
+from lit_ios.networks import StackedLinear
 from lit_ios.sampling.oversampling import bootstrap_copies
 
 ALL = [Classifier, IQS, ModelBasedIQS, DOIQS]
@@ -55,6 +56,40 @@ def test_members_train_as_they_would_alone(cls, updates, normalisation, train_ba
         torch.testing.assert_close(output.margin[k], expected.margin, rtol=1e-3, atol=1e-4)
         if expected.gain is not None:
             torch.testing.assert_close(output.gain[k], expected.gain, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("outputs", [1, 3, 20])
+def test_stacked_layers_are_those_of_the_members(outputs):
+    layer = StackedLinear(20, outputs, MEMBERS).double()
+    assert layer.narrow is (outputs < 16)
+    state = torch.randn(MEMBERS, 7, 20, dtype=torch.double, requires_grad=True)
+    for k in range(MEMBERS):
+        expected = torch.nn.functional.linear(state[k], layer.weight[k].T, layer.bias[k, 0])
+        torch.testing.assert_close(layer(state)[k], expected)
+    weights = dict(layer.named_parameters())
+
+    def apply(state, *values):
+        named = dict(zip(weights, values, strict=True))
+        return torch.func.functional_call(layer, named, (state,))
+
+    assert torch.autograd.gradcheck(apply, (state, *weights.values()))
+    assert torch.autograd.gradgradcheck(apply, (state, *weights.values()))
+
+
+@pytest.mark.parametrize("outputs", [3, 20])
+def test_stacked_layers_learn_in_mixed_precision(outputs):
+    layer = StackedLinear(20, outputs, MEMBERS)
+    state = torch.randn(MEMBERS, 7, 20)
+    gradients = []
+    for enabled in (False, True):
+        layer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled):
+            loss = layer(state).square().mean()
+        loss.backward()
+        gradients.append([parameter.grad for parameter in layer.parameters()])
+    for exact, rounded in zip(*gradients, strict=True):
+        assert rounded.dtype == torch.float32
+        torch.testing.assert_close(rounded, exact, rtol=0.05, atol=0.01)
 
 
 @pytest.mark.parametrize("cls", ALL)
