@@ -14,7 +14,6 @@ from unittest.mock import patch
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
-from torch import Tensor
 
 import train
 from benchmarks.raw import RawLoop
@@ -23,11 +22,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Observer(Callback):
-    """Times the steps of each epoch, and keeps what the hand-written loop needs."""
+    """Times the steps of each epoch.
 
-    def __init__(self) -> None:
+    Args:
+        raw: after each epoch also run one of the hand-written loop, timed as well.
+    """
+
+    def __init__(self, raw: bool = False) -> None:
         self.epochs: list[float] = []  # seconds from the start of an epoch to its last batch
-        self.schedule: list[tuple[Tensor, Tensor]] = []
+        self.raw_epochs: list[float] | None = [] if raw else None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Copy the fresh weights."""
@@ -36,13 +39,17 @@ class Observer(Callback):
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Start the clock."""
-        self.schedule.append((pl_module.epsilon.clone(), pl_module.confidence.clone()))
         self.start = time.perf_counter()
 
-    def on_train_batch_end(self, trainer: Any, *args: Any) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *args: Any) -> None:
         """Read the clock after the last batch."""
-        if trainer.is_last_batch:
-            self.epochs.append(time.perf_counter() - self.start)
+        if not trainer.is_last_batch:
+            return
+        self.epochs.append(time.perf_counter() - self.start)
+        if self.raw_epochs is not None:
+            start = time.perf_counter()
+            self.raw.epoch(trainer.current_epoch, pl_module.epsilon, pl_module.confidence)
+            self.raw_epochs.append(time.perf_counter() - start)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Copy the trained weights."""
@@ -50,9 +57,11 @@ class Observer(Callback):
         self.weights = {n: p.detach().clone() for n, p in pl_module.named_parameters()}
 
 
-def run_train(variant: str, epochs: int, *options: str, data: str = "CP1") -> Observer:
+def run_train(
+    variant: str, epochs: int, *options: str, data: str = "CP1", raw: bool = False
+) -> Observer:
     """Train by train.py's own path, without figures."""
-    observer = Observer()
+    observer = Observer(raw)
     files = (f"configs/data/{data}.yaml", "benchmarks/quiet.yaml", f"configs/model/{variant}.yaml")
     original = pl.Trainer.fit
 

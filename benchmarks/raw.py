@@ -41,8 +41,8 @@ class RawLoop:
             for part in module.parts
         ]
 
-    def epoch(self, number: int, epsilon: Tensor, confidence: Tensor) -> int:
-        """Train one epoch; return the number of steps."""
+    def epoch(self, number: int, epsilon: Tensor, confidence: Tensor) -> None:
+        """Train one epoch."""
         self.epsilon, self.confidence = epsilon, confidence
         self.loader.set_epoch(number)
         plan = self.loader._plan()
@@ -60,7 +60,6 @@ class RawLoop:
             self.step(state[rows], following, ~stop, step, weight, first)
         for optimizer in self.optimizers:
             optimizer.param_groups[0]["lr"] *= 0.99
-        return len(plan.bounds) - 1
 
     def step(
         self,
