@@ -32,6 +32,7 @@ def read_checkpoint(file: str | Path) -> dict[str, Any]:
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
         _ = content["hyper_parameters"]["feature_names"], content["state_dict"]
+        _ = dict(content.get("lit_ios", {}))
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from None
     except Exception:  # what torch raises depends on what the file holds instead

@@ -108,8 +108,11 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, dtype=np.float64, reset=False)  # noqa: N806
         paths, order = self._paths(X, groups, times)
         margin = np.empty(len(X))
-        margin[order] = self.policy_.margins(paths) - self.policy_.threshold
-        return margin
+        margin[order] = self.policy_.margins(paths)
+        threshold = self.policy_.threshold
+        if threshold == np.inf:  # never stops: below 0 and in their order, for roc_auc_score
+            threshold = margin.max() + 1
+        return np.asarray(margin - threshold)
 
     def predict(self, X: Any, groups: Any = None, times: Any = None) -> npt.NDArray[Any]:  # noqa: N803
         """Return the class of each row, judged by itself."""
@@ -148,6 +151,8 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the rows as paths, and where each of their rows lies in X."""
         rows = len(X)
         roles = [self._position(c) for c in (self.group_column, self.time_column)]
+        if roles[0] is not None and roles[0] == roles[1]:
+            raise UserError(f"group_column and time_column are the same: {self.group_column!r}")
         if groups is None and roles[0] is not None:
             groups = X[:, roles[0]]
         if times is None and roles[1] is not None:

@@ -62,10 +62,15 @@ class Source:
         path = ""
         if self.path_column is not None and column != self.path_column:
             path = f", path {self.texts(self.path_column)[row].as_py()!r}"
-        file, row = self._in_its_file(row)
+        file, row = self.in_its_file(row)
         return f"{file}, column {column!r}{path}, row {row + 1}"
 
-    def _in_its_file(self, row: int) -> tuple[str, int]:
+    def cell(self, column: str, row: int) -> str:
+        """Return what a cell holds, as text."""
+        return str(self.table[column].slice(row, 1).cast(pa.string())[0])
+
+    def in_its_file(self, row: int) -> tuple[str, int]:
+        """Return the file a row is from, and which of its rows it is, from 0 on."""
         if self.numbers_of_rows is not None:
             row = int(self.numbers_of_rows[row])
         for file, length in self.parts[:-1]:
@@ -201,7 +206,7 @@ class Source:
         if len(found) > MOST_CATEGORIES:
             raise TableError(
                 f"{self.name}, column {column!r}: {len(found)} different texts are names, not "
-                f"categories (at most {MOST_CATEGORIES}); leave the column out of features"
+                f"categories (at most {MOST_CATEGORIES}); list the features without this column"
             )
         return found
 

@@ -240,12 +240,13 @@ def _order(
     bad = same_path & (step <= 0)
     if bad.any():
         at = int(np.argmax(bad))
-        first, second = rows[at], rows[at + 1]
-        where = source.where(roles.time_column, int(second))
+        first, second = int(rows[at]), int(rows[at + 1])
+        where, before = source.where(roles.time_column, second), source.in_its_file(first)[1] + 1
+        early, late = (source.cell(roles.time_column, row) for row in (first, second))
         if step[at] == 0:
-            raise TableError(f"{where}: the same time {times[second]:g} as in row {first + 1}")
+            raise TableError(f"{where}: the same time {late} as in row {before}")
         raise TableError(
-            f"{where}: time {times[second]:g} after {times[first]:g} in row {first + 1}; "
+            f"{where}: time {late} after {early} in row {before}; "
             "put the rows into order, or set sort: true"
         )
     return order

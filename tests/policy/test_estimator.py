@@ -1,5 +1,6 @@
 """The estimator behaves as scikit-learn expects, and as the variants do."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -50,6 +51,15 @@ def test_score_is_the_balanced_accuracy_of_rows_stopped_from_the_first_stop_on(f
         [row_by_row[: i + 1][groups[: i + 1] == groups[i]].max() for i in range(len(y))]
     )
     assert fitted.score(x, y, groups) == pytest.approx(balanced_accuracy_score(y, stopped))
+
+
+def test_a_model_that_never_stops_still_ranks_rows(fitted):
+    x, y, groups = FRESH
+    never = copy.deepcopy(fitted)
+    never.policy_.threshold = np.inf
+    assert not never.predict(x, groups).any()
+    ranked = [roc_auc_score(y, model.decision_function(x, groups)) for model in (fitted, never)]
+    assert ranked[0] == ranked[1]
 
 
 def test_predictions_agree_with_each_other(fitted):
@@ -128,6 +138,7 @@ def test_without_groups_paths_end_at_stops():
     [
         ({"variant": "svm"}, "there is no variant 'svm'"),
         ({"group_column": "unit"}, "X has no column 'unit'; there are x0, x1"),
+        ({"group_column": 0, "time_column": "x0"}, "group_column and time_column are the same"),
         ({"margin": "best"}, "margin"),
         ({"epochs": 0}, "epochs"),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from written_tables import parquet_table, read, read_written, refusal, write
+from written_tables import parquet_table, read, read_written, refusal, refusal_of, write
 
 from lit_ios.readers import TableError
 
@@ -42,6 +42,12 @@ def test_dates_are_time_since_1970_in_the_unit(
 def test_dates_are_in_hours_by_default(tmp_path: Path) -> None:
     text = "unit,t,x\na,1970-01-01,1\na,1970-01-02,2\n"
     assert read_written(tmp_path, text).times.tolist() == [0, 24]
+
+
+def test_dates_are_shown_as_dates_when_they_are_out_of_order(tmp_path: Path) -> None:
+    rows = ["a,1970-01-02 10:30:00,1", "a,1970-01-02 09:00:00,2"]
+    message = refusal_of(tmp_path, "unit,t,x\n" + "\n".join(rows) + "\n")
+    assert "time 1970-01-02 09:00:00 after 1970-01-02 10:30:00 in row 1" in message
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
