@@ -2,9 +2,10 @@
 
 from lit_ios.policy.calibration import Calibration
 from lit_ios.policy.explanations import Explanation
+from lit_ios.policy.fleet import Decisions, Streams
 from lit_ios.policy.frontiers import FrontierCurve
 from lit_ios.policy.policy import StoppingPolicy
-from lit_ios.policy.streams import Decision, Decisions, Stream, Streams
+from lit_ios.policy.streams import Decision, Stream
 
 __all__ = [
     "Calibration",

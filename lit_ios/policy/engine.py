@@ -7,6 +7,7 @@ matrix products. Numbers are doubles, as in the policy's batches, so that both a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -89,26 +90,24 @@ def _layers(network: nn.Module) -> list[Layer]:
 
 
 def _layer(part: nn.Module) -> Layer:
+    """Turn a layer into a function that, unlike a closure, can be pickled."""
     if isinstance(part, nn.Linear):
-        return _linear(_array(part.weight.T), _array(part.bias))
+        return partial(_affine, weight=_array(part.weight.T), bias=_array(part.bias))
     if isinstance(part, StackedLinear):
-        return _linear(_array(part.weight), _array(part.bias))
+        return partial(_affine, weight=_array(part.weight), bias=_array(part.bias))
     if isinstance(part, nn.LayerNorm | StackedLayerNorm):
-        return _layer_norm(_array(part.weight), _array(part.bias))
+        return partial(_layer_norm, weight=_array(part.weight), bias=_array(part.bias))
     return _ACTIVATIONS[type(part)]
 
 
-def _linear(weight: FloatArray, bias: FloatArray) -> Layer:
-    return lambda values: np.asarray(values @ weight + bias)
+def _affine(values: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:
+    return np.asarray(values @ weight + bias)
 
 
-def _layer_norm(weight: FloatArray, bias: FloatArray) -> Layer:
-    def layer(values: FloatArray) -> FloatArray:
-        centred = values - values.mean(axis=-1, keepdims=True)
-        variance = np.square(centred).mean(axis=-1, keepdims=True)
-        return np.asarray(centred / np.sqrt(variance + 1e-5) * weight + bias)
-
-    return layer
+def _layer_norm(values: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:
+    centred = values - values.mean(axis=-1, keepdims=True)
+    variance = np.square(centred).mean(axis=-1, keepdims=True)
+    return np.asarray(centred / np.sqrt(variance + 1e-5) * weight + bias)
 
 
 def _silu(values: FloatArray) -> FloatArray:
@@ -127,7 +126,7 @@ def _gelu(values: FloatArray) -> FloatArray:
 
 _ACTIVATIONS: dict[type[nn.Module], Layer] = {
     nn.SiLU: _silu,
-    nn.ReLU: lambda values: np.maximum(values, 0),
+    nn.ReLU: partial(np.maximum, 0.0),
     nn.Tanh: np.tanh,
     nn.GELU: _gelu,
 }

@@ -24,9 +24,11 @@ from lit_ios.policy.calibration import Calibration, Wish, calibrate
 from lit_ios.policy.engine import Engine
 from lit_ios.policy.explanations import Explanation, explain
 from lit_ios.policy.exports import export
+from lit_ios.policy.fleet import Streams
 from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
 from lit_ios.policy.inputs import Inputs, inputs_of
-from lit_ios.policy.streams import Missing, Rule, Stream, Streams, warn_of_spacing
+from lit_ios.policy.live import Missing, Rule, warn_of_spacing
+from lit_ios.policy.streams import Stream
 from lit_ios.policy.tables import Table, like, open_any, read_features, table_roles
 from lit_ios.recognition import known_again
 from lit_ios.sampling.states import build_states

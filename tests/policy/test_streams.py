@@ -1,6 +1,7 @@
 """Live paths: the same margins as whole paths, whatever is saved, missing or wrong."""
 
 import json
+import pickle
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -28,6 +29,19 @@ def test_every_prefix_has_the_margin_of_the_whole_path(variant, settings):
             assert decision.time == pytest.approx(time - path.times[0])
             probability = 1 / (1 + np.exp(-expected / policy.epsilon))
             assert decision.probability == pytest.approx(probability, abs=1e-9)
+
+
+@pytest.mark.parametrize("activation", ["silu", "relu", "tanh", "gelu"])
+@pytest.mark.parametrize("normalisation", ["none", "layer"])
+def test_live_paths_can_be_pickled(activation, normalisation):
+    policy = make_policy("do_iqs_lb", activation=activation, normalisation=normalisation)
+    one, many = policy.stream(), policy.stream_many()
+    x = random_paths().states[:1]
+    one.step(x[0])
+    many.step(["a"], x)
+    moved_one, moved_many = pickle.loads(pickle.dumps((one, many)))
+    assert moved_one.step(2 * x[0]) == one.step(2 * x[0])
+    assert moved_many.step(["a"], 2 * x).margin == many.step(["a"], 2 * x).margin
 
 
 @pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
