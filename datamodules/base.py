@@ -26,7 +26,7 @@ from lit_ios.sampling import (
     smote_stops,
     standardise,
 )
-from lit_ios.trajectories import BoolArray, FloatArray, TrajectoryError, TrajectorySet
+from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectoryError, TrajectorySet
 
 MOST_GRID_TIMES = 60
 
@@ -152,6 +152,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         splits = Splits(*(made[id(paths)] for paths in read))
         if self.folds is None or splits.train is splits.val:
             return splits
+        self._first_val = len(splits.train)
         known = splits.train.followed_by(splits.val)
         return Splits(known, known, splits.test)
 
@@ -202,16 +203,33 @@ class TrajectoryDataModule(pl.LightningDataModule):
                 f"data.init_args.folds ({self.folds}) must divide model.init_args.members "
                 f"({members}): every path is left out by as many members"
             )
-        stopped = self.splits.train.stopped
-        return folds_held_out(members, self.folds, stopped, self.random(purpose=5))
+        stopped, own = self._among_all()
+        return folds_held_out(members, self.folds, stopped, self.random(purpose=5))[:, own]
 
     def bootstrap_copies(self, members: int) -> FloatArray:
         """Return how often each member draws each training path of this process."""
-        paths = self._from_all(len(self.splits.train))
-        copies = bootstrap_copies(members, sum(paths), self.random(purpose=4))
-        before = sum(paths[: self._shard.rank]) if self.shared_out else 0
-        own = np.append(np.arange(before, before + len(self.splits.train)), sum(paths))
-        return copies[:, own]
+        stopped, own = self._among_all()
+        copies = bootstrap_copies(members, len(stopped), self.random(purpose=4))
+        return copies[:, np.append(own, len(stopped))]
+
+    def _among_all(self) -> tuple[BoolArray, IntArray]:
+        """Return which training paths of all processes were stopped, and which are this one's.
+
+        Their order is that in which a single process has them, so that what is drawn for them does
+        not depend on the number of processes: those dealt out to training, then to validation,
+        each dealt out to the processes in turn.
+        """
+        train = self.splits.train
+        number = np.arange(len(train))
+        validation = number >= (len(train) if self.folds is None else self._first_val)
+        number[validation] -= number[validation][:1]
+        rank = self._shard.rank if self.shared_out else 0
+        places = np.stack([np.full(len(train), rank), number, validation])  # the last decides first
+        everyone = self._from_all((places, train.stopped))
+        places = np.concatenate([places for places, _ in everyone], axis=1)
+        order = np.lexsort(places)
+        stopped = np.concatenate([stopped for _, stopped in everyone])[order]
+        return stopped, np.flatnonzero(places[0][order] == rank)
 
     def setup(self, stage: str) -> None:
         """Read the data before the first loader asks for them."""

@@ -123,6 +123,8 @@ class StoppingModule(pl.LightningModule):
         self.register_buffer("threshold", torch.tensor(0.0, dtype=torch.float64))
         self.register_buffer("drawn", None, persistent=False)
         self.register_buffer("held_out", None, persistent=False)
+        # each process has its own paths: DDP must not give all of them those of the first
+        self._ddp_params_and_buffers_to_ignore = ["drawn", "held_out"]
         self.register_buffer("time_step", torch.tensor(1.0, dtype=torch.float64))
         self.register_buffer("state_mean", torch.zeros(self.state_dim, dtype=torch.float64))
         self.register_buffer("state_scale", torch.ones(self.state_dim, dtype=torch.float64))

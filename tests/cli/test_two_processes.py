@@ -28,7 +28,8 @@ import train
 class WeightsOfEachRank(pl.Callback):
     def on_train_end(self, trainer, pl_module):
         held = trainer.datamodule.splits.train.names
-        about = {"names": list(held), "known": pl_module._known_paths}
+        about = {"names": list(held), "known": pl_module._known_paths, "drawn": pl_module.drawn,
+                 "measured": float(trainer.callback_metrics["val/balanced_accuracy"])}
         weights = pl_module.state_dict()
         file = f"{trainer.logger.log_dir}/rank{trainer.global_rank}.pt"
         torch.save({"weights": weights, "about": about}, file)
@@ -71,11 +72,25 @@ def test_two_processes_end_with_equal_weights_and_the_metrics_of_one(updates, ru
     check_equal_weights_and_metrics_of_one(run, tmp_path / "runs/bmG/do_iqs_lb/version_0")
 
 
-@pytest.mark.parametrize("options", [[], ["--model.init_args.members=3"]])
+def check_what_members_see(ranks, data):
+    """Each process weighs its paths as a single one would."""
+    members = 0 if ranks[0]["about"]["drawn"] is None else len(ranks[0]["about"]["drawn"])
+    if members:
+        names = data.splits.train.names
+        expected = ~data.held_out(members) if data.folds else data.bootstrap_copies(members)
+        for rank in ranks:
+            own = [names.index(name) for name in rank["about"]["names"]]
+            assert rank["about"]["drawn"][:, :-1].tolist() == expected[:, own].tolist()
+
+
+FOLDS = ["--model.init_args.members=6", "--data.init_args.folds=3"]
+
+
+@pytest.mark.parametrize("options", [[], ["--model.init_args.members=3"], FOLDS])
 def test_each_of_two_processes_reads_its_share_of_a_table(options, run, tmp_path):
-    lengths = np.random.default_rng(0).integers(3, 12, size=41)
+    lengths = np.random.default_rng(0).integers(3, 12, size=43)  # of which 21 are trained on
     columns = {
-        "unit": np.repeat(np.arange(41), lengths),
+        "unit": np.repeat(np.arange(43), lengths),
         "day": np.concatenate([np.arange(n) for n in lengths]),
         "heat": np.random.default_rng(1).normal(3.0, 2.0, size=lengths.sum()),
         "colour": np.resize(["red", "blue"], lengths.sum()),
@@ -87,19 +102,26 @@ def test_each_of_two_processes_reads_its_share_of_a_table(options, run, tmp_path
         "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
     ]  # fmt: skip
     run("fit", *table, *TWO, *options)
-    folder = tmp_path / "runs/units/do_iqs_lb/version_0"
+    (folder,) = (tmp_path / "runs/units").glob("*/version_0")
     ranks = check_equal_weights_and_metrics_of_one(run, folder)
     held = [set(rank["about"]["names"]) for rank in ranks]
     data = TableData(
-        file=str(file), path_column="unit", time_column="day", oversampling="bootstrap", seed=0
-    )
+        file=str(file), path_column="unit", time_column="day", oversampling="bootstrap", seed=0,
+        folds=3 if options == FOLDS else None,
+    )  # fmt: skip
     everything = data.splits.train
+    check_what_members_see(ranks, data)
     assert held[0] | held[1] == set(everything.names)
     assert not held[0] & held[1]
-    assert abs(len(held[0]) - len(held[1])) <= 1
+    assert abs(len(held[0]) - len(held[1])) <= (2 if options == FOLDS else 1)  # of each part
     weights = ranks[0]["weights"]
     assert weights["state_mean"].numpy() == pytest.approx(everything.states.mean(0))
     assert weights["state_scale"].numpy() == pytest.approx(everything.states.std(0))
     assert ranks[0]["about"]["known"] == ranks[1]["about"]["known"]
     alone, together = marks(everything, 3), ranks[0]["about"]["known"]["training"]
     assert sorted(together["whole"]) == sorted(alone["whole"])
+    if options == FOLDS:
+        run("validate", f"--ckpt_path={folder}/checkpoints/last.ckpt", "--trainer.devices=1")
+        by_one = json.loads((folder.parent / "version_2/metrics.json").read_text())
+        by_two = ranks[0]["about"]["measured"]
+        assert by_one["val/balanced_accuracy"] == pytest.approx(by_two, abs=1e-6)
