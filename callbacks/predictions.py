@@ -14,6 +14,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import BasePredictionWriter
 
 from callbacks.run_folder import run_folder
+from lit_ios.checks import UserError
 
 
 class PredictionWriter(BasePredictionWriter):
@@ -30,9 +31,18 @@ class PredictionWriter(BasePredictionWriter):
 
     def __init__(self, output: str | None = None) -> None:
         super().__init__("epoch")
-        if output is not None and Path(output).suffix not in (".csv", ".parquet"):
-            raise ValueError(f"output must end in .csv or .parquet, got {output!r}")
         self.output = output
+
+    @property
+    def output(self) -> str | None:
+        """The file of decisions, if it is not in the run folder."""
+        return self._output
+
+    @output.setter
+    def output(self, file: str | None) -> None:
+        if file is not None and Path(file).suffix not in (".csv", ".parquet"):
+            raise UserError(f"output must end in .csv or .parquet, got {file!r}")
+        self._output = file
 
     def write_on_epoch_end(
         self,

@@ -47,7 +47,7 @@ class RunSummary(Callback):
         folder = run_folder(trainer)
         if folder is None:
             return
-        values = metrics | _best_epoch(trainer)
+        values = _best_epoch(trainer) | metrics
         known = {name: value if math.isfinite(value) else None for name, value in values.items()}
         text = json.dumps(known, indent=2, allow_nan=False)
         (folder / "metrics.json").write_text(text + "\n")
@@ -84,7 +84,10 @@ def _best_epoch(trainer: pl.Trainer) -> dict[str, Any]:
     score = getattr(checkpoints, "best_model_score", None)
     if checkpoints is None or score is None:
         return {}
-    kept = torch.load(checkpoints.best_model_path, weights_only=True)["epoch"]  # type: ignore[attr-defined]
+    best = Path(checkpoints.best_model_path)  # type: ignore[attr-defined]
+    if trainer.ckpt_path is not None:  # the run may have been moved since
+        best = Path(trainer.ckpt_path).with_name(best.name)
+    kept = torch.load(best, weights_only=True)["epoch"] if best.is_file() else math.nan
     return {"val/balanced_accuracy": float(score), "best_epoch": kept, "epochs": trainer.max_epochs}
 
 

@@ -13,7 +13,7 @@ import torch
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
 from datamodules.processes import from_all
 from lit_ios.batches import PathBatch, path_batch
-from lit_ios.checks import UserError, check_choice
+from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.recognition import Known, joined, marks
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import (
@@ -89,6 +89,10 @@ class TrajectoryDataModule(pl.LightningDataModule):
             raise ValueError(f"ratio must be positive, got {ratio}")
         if folds is not None and folds < 2:
             raise ValueError(f"folds must be at least 2, or null for none, got {folds}")
+        check_number("lags", lags, at_least=0)
+        check_number("neighbors", neighbors, above=0)
+        check_number("batch_size", batch_size, above=0)
+        check_number("batches_per_call", batches_per_call, above=0)
         check_choice("oversampling", oversampling, Oversampling)
         check_choice("smote_kind", smote_kind, SmoteKind)
         check_choice("batch_by", batch_by, BatchBy)

@@ -12,13 +12,14 @@ from typing import Any
 
 import torch
 import yaml
+from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning import LightningDataModule, Trainer
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import TensorBoardLogger
 
 from lit_ios.checkpoints import read_checkpoint
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, check_number
 from lit_ios.configs import Settings, gather_config_options, merge_settings, read_settings
 from lit_ios.metrics import MissingClassWarning
 from lit_ios.modules import StoppingModule
@@ -84,8 +85,8 @@ class StoppingCLI(LightningCLI):
         parser.add_argument(
             "--threads",
             type=int | None,
-            help="CPU threads of PyTorch (default: one for small networks, which is fastest, and "
-            "all cores for large ones or many members).",
+            help="CPU threads of PyTorch (default: one, all cores for large networks). Two make "
+            "8 small members a fifth faster, but many times slower when the machine is busy.",
         )
         parser.add_argument(
             "--output",
@@ -117,6 +118,8 @@ class StoppingCLI(LightningCLI):
             self.config[self.subcommand]["verbose"] = False
         model, data = (self._get(self.config, role).init_args for role in ("model", "data"))
         threads = self._get(self.config, "threads")
+        if threads is not None:
+            check_number("threads", threads, above=0)
         work = data.get("batch_size", 1) * max(model.hidden, default=1) * model.members
         torch.set_num_threads(default_threads(work) if threads is None else threads)
 
@@ -124,6 +127,8 @@ class StoppingCLI(LightningCLI):
         """Make the objects; what one of them refuses is said without jsonargparse's wrapping."""
         try:
             super().instantiate_classes()
+        except MisconfigurationException as error:  # of the trainer's own options
+            raise UserError(str(error)) from None
         except ValueError as error:
             if isinstance(error.__cause__, UserError):
                 raise error.__cause__ from None
@@ -145,6 +150,10 @@ class StoppingCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Choose run folder and strategy where the user has not."""
         config = self._get(self.config_init, "trainer")
+        if config.get("precision") in ("16-true", "bf16-true"):
+            raise UserError(f"precision {config['precision']} is too coarse to learn in: use mixed")
+        if config.get("accelerator") == "mps":
+            raise UserError("accelerator mps has no double precision, which scaling needs: use cpu")
         callbacks = config.get("callbacks") or []
         if config.get("enable_progress_bar") is False:
             callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
@@ -166,8 +175,6 @@ class StoppingCLI(LightningCLI):
     @staticmethod
     def _several_processes(config: Any) -> bool:
         devices, accelerator = config.get("devices"), config.get("accelerator")
-        if accelerator == "mps":
-            raise UserError("accelerator mps has no double precision, which scaling needs: use cpu")
         if config.get("num_nodes", 1) > 1:
             return True
         if devices == "auto":
@@ -194,7 +201,7 @@ class StoppingCLI(LightningCLI):
 
 def default_threads(work: int) -> int:
     """Choose the number of threads by the numbers in a layer: rows × width × members."""
-    return 1 if work < 50_000 else os.cpu_count() or 1
+    return 1 if work < 1_000_000 else os.cpu_count() or 1
 
 
 def run_config(checkpoint: Path | None) -> list[Path]:

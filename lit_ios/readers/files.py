@@ -56,7 +56,8 @@ def read_parts(
     elif path.is_file():
         files = [path]
     else:
-        raise TableError(f"{path}: there is no such file or folder")
+        searched = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise TableError(f"{path}: there is no such file or folder{searched}")
     start, parts = 0, []
     for file in files:
         chosen = None if keep is None else keep[start:]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import warnings
 from pathlib import Path
 
@@ -205,6 +206,12 @@ def test_option_wins_over_the_checkpoint(finished, run_train):
         (["fit", "--config=nowhere.yaml"], "cannot read nowhere.yaml"),
         (["test", "--ckpt_path=train.py"], "train.py is no checkpoint of this program"),
         (["fit", "--model.init_args.gamma=2"], "gamma must be a number above 0 and at most 1"),
+        (["fit", "--data.init_args.lags=-1"], "lags must be a number of at least 0"),
+        (["fit", "--data.init_args.batch_size=0"], "batch_size must be a number above 0"),
+        (["fit", "--threads=0"], "threads must be a number above 0"),
+        (["fit", "--trainer.max_epochs=-3"], "`max_epochs` must be"),
+        (["fit", "--trainer.precision=bf16-true"], "too coarse to learn in: use mixed"),
+        (["fit", "--output=a.xlsx"], "output must end in .csv or .parquet, got 'a.xlsx'"),
         (["fit", "--data.init_args.oversampling=smote"], "cannot use SMOTE rows"),
         (["fit", "--model.init_args.learning_rate=1e30"], "training diverged in epoch"),
     ],
@@ -214,6 +221,23 @@ def test_wrong_command_line_ends_in_one_sentence_that_says_why(words, message, t
     words = [*words, *options] if words[0] == "fit" else words
     with pytest.raises(SystemExit, match=message):
         train.main(words)
+
+
+def test_moved_run_is_tested_from_anywhere(finished, tmp_path, monkeypatch):
+    moved = tmp_path / "elsewhere/version_7"
+    shutil.copytree(finished[1], moved)
+    content = torch.load(moved / "checkpoints/best.ckpt", weights_only=True)
+    for state in content["callbacks"].values():
+        if "best_model_path" in state:
+            state["dirpath"] = "again/bmG/do_iqs_lb/version_0/checkpoints"  # relative, as before
+            state["best_model_path"] = f"{state['dirpath']}/best.ckpt"
+    torch.save(content, moved / "checkpoints/best.ckpt")
+    monkeypatch.chdir(tmp_path)
+    train.main(
+        ["test", "--ckpt_path=elsewhere/version_7/checkpoints/best.ckpt", "--runs_dir=again"]
+    )
+    (found,) = tmp_path.glob("again/*/*/version_0/metrics.json")
+    assert json.loads(found.read_text())["best_epoch"] == content["epoch"]
 
 
 def test_misspelled_class_is_an_error_that_lists_the_classes(tmp_path):
