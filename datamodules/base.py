@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.utilities import rank_zero_warn
 
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
 from datamodules.processes import from_all
@@ -163,7 +164,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
     @cached_property
     def statistics(self) -> Statistics:
         """Mean and scale of the training rows."""
-        return fit_statistics(self.splits.train.states, lambda value: sum(self._from_all(value)))
+        return fit_statistics(self.splits.train.states, self._from_all)
 
     @cached_property
     def training_paths(self) -> TrajectorySet:
@@ -244,6 +245,16 @@ class TrajectoryDataModule(pl.LightningDataModule):
                     f"{self.name}: none of the {len(paths)} {name} paths was stopped; training and "
                     "validation both need stops: give more paths, or another validation_share"
                 )
+        if stage == "fit":
+            self._say_what_is_ignored()
+
+    def _say_what_is_ignored(self) -> None:
+        names = self.splits.train.feature_names
+        constant = [
+            n for n, scale in zip(names, self.statistics.scale, strict=True) if scale == np.inf
+        ]
+        if constant:
+            rank_zero_warn(f"the same in all training rows, and so ignored: {', '.join(constant)}")
 
     def forget(self) -> None:
         """Drop what was made of the data: it is made anew when next asked for."""

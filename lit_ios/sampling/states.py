@@ -44,22 +44,28 @@ def build_states(paths: TrajectorySet, lags: int = 0, include_time: bool = True)
 
 
 def fit_statistics(
-    states: FloatArray, total: Callable[[Any], Any] = lambda value: value
+    states: FloatArray, everyone: Callable[[Any], list[Any]] = lambda value: [value]
 ) -> Statistics:
-    """Return mean and standard deviation by column; a constant column gets scale 1.
+    """Return mean and standard deviation by column.
+
+    A constant column gets the scale ∞, so that it is 0 in training and ever after: what it would
+    mean if it changed one day, nobody has shown.
 
     Args:
         states: (N, D).
-        total: adds up what several processes have, where each has rows of its own.
+        everyone: returns what several processes have, where each has rows of its own.
     """
-    rows = total(len(states))
-    mean = total(states.sum(axis=0, dtype=np.float64)) / rows
+    rows = sum(everyone(len(states)))
+    mean = sum(everyone(states.sum(axis=0, dtype=np.float64))) / rows
     squares = np.zeros_like(mean)
     for block in row_blocks(len(states)):
         squares += np.square(states[block] - mean).sum(axis=0)
-    scale = np.sqrt(total(squares) / rows)
-    constant = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
-    return Statistics(mean, np.where(constant, 1.0, scale))
+    scale = np.sqrt(sum(everyone(squares)) / rows)
+    low = np.min(everyone(states.min(axis=0)), axis=0)
+    constant = (low == np.max(everyone(states.max(axis=0)), axis=0)) | (
+        scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
+    )
+    return Statistics(mean, np.where(constant, np.inf, scale))
 
 
 def standardise(states: FloatArray, statistics: Statistics) -> FloatArray:
