@@ -90,6 +90,11 @@ class TrajectoryDataModule(pl.LightningDataModule):
             raise ValueError(f"ratio must be positive, got {ratio}")
         if folds is not None and folds < 2:
             raise ValueError(f"folds must be at least 2, or null for none, got {folds}")
+        if folds is not None and oversampling == "smote":
+            raise UserError(
+                "folds cannot be had with oversampling: smote, whose rows are made of the stops of "
+                "all folds: a member would be validated on what it was trained on"
+            )
         check_number("lags", lags, at_least=0)
         check_number("neighbors", neighbors, above=0)
         check_number("batch_size", batch_size, above=0)

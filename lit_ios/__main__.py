@@ -70,7 +70,7 @@ def _calibrate(options: argparse.Namespace) -> None:
     before = policy.threshold
     found = policy.calibrate(
         data, max_event_miss_rate=options.max_event_miss_rate, miss_cost=options.miss_cost,
-        time_cost=options.time_cost, **columns,
+        time_cost=options.time_cost, allow_known_paths=options.allow_known_paths, **columns,
     )  # fmt: skip
     target = options.output or options.checkpoint
     policy.save(target)
@@ -161,6 +161,7 @@ def _data(options: argparse.Namespace, checkpoint: Path, split: str) -> tuple[An
             "stop_column": options.stop,
             "censored_column": options.censored,
             "sort": options.sort or None,
+            "missing": options.missing,
         }
         return options.data, {name: value for name, value in roles.items() if value is not None}
     if options.command in ("predict", "explain"):
@@ -212,6 +213,10 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--stop", help="its column with 1 where the expert stopped")
     table.add_argument("--censored", help="its column with 1 on rows of censored paths")
     table.add_argument("--sort", action="store_true", help="sort the rows of each path by time")
+    table.add_argument(
+        "--missing", choices=("drop", "forward_fill"),
+        help="what to do about missing values (default: refuse them)",
+    )  # fmt: skip
 
     def add(name: str, text: str, *, reads: bool = True) -> argparse.ArgumentParser:
         parents = [table] if reads else []
@@ -230,6 +235,10 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     one.add_argument("--miss-cost", type=float, help="cost of a missed event")
     one.add_argument("--time-cost", type=float, help="cost of a unit of lost time")
+    one.add_argument(
+        "--allow-known-paths", action="store_true",
+        help="take paths that look like those of training, too: if rows hold few different numbers",
+    )  # fmt: skip
     one.add_argument("--output", type=Path, help="checkpoint to write (default: the same file)")
     one = add("frontier", "Draw missed events against time to event for every threshold.")
     one.add_argument("checkpoints", type=Path, nargs="+")
@@ -237,10 +246,15 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--draws", type=_positive, default=200, help="bootstrap samples (default: 200)"
     )
-    one.add_argument("--output", type=Path, default=Path("frontier.png"))
+    one.add_argument(
+        "--output", type=Path, default=Path("frontier.png"), help="(default: frontier.png)"
+    )
     one = add("predict", "Write margin, probability and decision of every row of a table.")
     one.add_argument("checkpoint", type=Path)
-    one.add_argument("--output", type=Path, default=Path("decisions.csv"))
+    one.add_argument(
+        "--output", type=Path, default=Path("decisions.csv"),
+        help="CSV or Parquet file (default: decisions.csv)",
+    )  # fmt: skip
     one = add("explain", "Say what the margin of a row is made of.")
     one.add_argument("checkpoint", type=Path)
     one.add_argument("--of", required=True, help="name of the path")

@@ -19,6 +19,9 @@ def write_checkpoint(content: dict[str, Any], file: str | Path) -> None:
         try:
             torch.save(content, stream)
             stream.close()
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(stream.name, target.stat().st_mode if target.exists() else 0o666 & ~mask)
             os.replace(stream.name, target)
         except BaseException:
             os.unlink(stream.name)

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet, row_blocks
 
-MARKS = 8  # rows by which a path is known again
+MARKS = 16  # rows by which a path is known again
 Hashes = npt.NDArray[np.uint64]
+NO_HASH = np.uint64(2**64 - 1)
 Known = dict[str, list[Any]]  # plain values, as checkpoints keep them
 
 
@@ -50,7 +51,10 @@ def joined(parts: list[Known]) -> Known:
 def known_again(paths: TrajectorySet, features: int, known: Known) -> list[str]:
     """Return the names of paths that are among the known ones: unchanged, or renamed or cut.
 
-    A path is one of them if it has at least half of the rows by which that one is known, and two.
+    The marks of a path are its least hashes. Any part of it has no other rows in the range of these
+    hashes; a path that has two of them by chance, as rounded numbers bring about, has
+    others as well. So a path is a known one if it has two of its marks, and they are at least
+    half of its own rows in the range of the marks.
     """
     if not known:
         return []
@@ -67,8 +71,12 @@ def known_again(paths: TrajectorySet, features: int, known: Known) -> list[str]:
         pairs = np.stack([paths.path_of_row[hit], owner[at[hit]], at[hit]])
         pairs = np.unique(pairs, axis=1)[:2]  # a row that comes twice counts once
         pairs, counts = np.unique(pairs, axis=1, return_counts=True)
-        enough = counts >= np.maximum(2, np.minimum(sizes[pairs[1]], paths.lengths[pairs[0]]) / 2)
-        met[pairs[0][enough]] = True
+        last = np.array(
+            [rows[-1] if len(rows) == MARKS else NO_HASH for rows in known["rows"]], np.uint64
+        )
+        for number, other, count in zip(*pairs[:, counts > 1], counts[counts > 1], strict=True):
+            rows = np.unique(found[paths.offsets[number] : paths.offsets[number + 1]])
+            met[number] |= 2 * count >= np.searchsorted(rows, last[other], side="right")
     return [name for name, there in zip(paths.names, met, strict=True) if there]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lit_ios.checks import UserError, check_choice
 from lit_ios.policy.inputs import as_numbers
-from lit_ios.policy.live import NOT_TIMED, Missing, Rule, as_time, mended, restoring
+from lit_ios.policy.live import NOT_TIMED, TIMED, Missing, Rule, as_time, mended, restoring
 from lit_ios.policy.tables import as_arrow
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray
 
@@ -49,6 +49,7 @@ class Streams:
         self._width = (rule.lags + 1) * features
         if saved is not None:
             with restoring(saved, rule):
+                self._rule = rule._replace(threshold=float(saved["threshold"]))
                 self._grow(len(saved["paths"]))
                 for name, path in zip(saved["paths"], saved["states"], strict=True):
                     name = tuple(name) if isinstance(name, list) else name  # JSON knows no tuples
@@ -134,7 +135,12 @@ class Streams:
             for slot in slots
         ]
         names = [n.item() if isinstance(n, np.generic) else n for n in self._slot]
-        return {"policy": self._rule.fingerprint, "paths": names, "states": states}
+        return {
+            "policy": self._rule.fingerprint,
+            "threshold": self._rule.threshold,
+            "paths": names,
+            "states": states,
+        }
 
     def _features(self, observations: Any) -> FloatArray:
         inputs = self._rule.inputs
@@ -170,6 +176,9 @@ class Streams:
         self, times: Any | None, known: BoolArray, live: IntArray, names: list[Hashable]
     ) -> FloatArray:
         if times is None:
+            if self._rule.include_time and self._timed[live].any():
+                row = int(np.flatnonzero(known)[np.argmax(self._timed[live])])
+                raise UserError(f"path {names[row]!r}: {TIMED}")
             now = np.zeros(len(names))
             now[known] = self._time[live] + self._rule.time_step
             return now

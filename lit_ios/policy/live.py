@@ -19,6 +19,7 @@ from lit_ios.trajectories import FloatArray
 
 Missing = Literal["refuse", "carry"]
 NOT_TIMED = "the path began without a time: give times from its first row on, or none"
+TIMED = "the path began with a time: give that of every row"
 
 
 class Rule(NamedTuple):
@@ -79,6 +80,9 @@ def as_time(value: Any, unit: TimeUnit) -> float:
     """Return a time as a number: dates in `unit` since 1970, as a table's are."""
     if value is None or value != value:  # NaN, NaT
         raise UserError(f"time must be a finite number or a date, got {value!r}")
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = datetime.fromisoformat(value)
     if isinstance(value, np.datetime64):
         return float(value.astype("datetime64[us]").astype(np.int64) / 1e6 / SECONDS[unit])
     if isinstance(value, date):

@@ -281,6 +281,7 @@ class StoppingPolicy:
         max_event_miss_rate: float | None = None,
         miss_cost: float | None = None,
         time_cost: float | None = None,
+        allow_known_paths: bool = False,
         **roles: Any,
     ) -> Calibration:
         """Choose the threshold on paths the model was not trained on.
@@ -296,13 +297,16 @@ class StoppingPolicy:
             max_event_miss_rate: level α in (0, 1) of the guarantee.
             miss_cost: cost of a missed event.
             time_cost: cost of one unit of time between the policy's stop and the event.
+            allow_known_paths: take paths that look like those of training, too. Where rows hold few
+                different numbers, a fresh path can be the same as one that was trained on.
             **roles: further arguments of TableRoles: stop_column, censored_column, sort, missing.
         """
         wish = Wish(max_event_miss_rate, miss_cost, time_cost)
         wish.check()
         states = self._labelled(data, path, time, **roles)
-        self._refuse_known_paths(states, "training", "trained on")
-        if max_event_miss_rate is not None:
+        if not allow_known_paths:
+            self._refuse_known_paths(states, "training", "trained on")
+        if max_event_miss_rate is not None and not allow_known_paths:
             self._refuse_known_paths(states, "validation", "used to choose the epoch")
         found = calibrate(self._margins(states), path_batch(states), wish)
         self.threshold = found.threshold
@@ -315,7 +319,8 @@ class StoppingPolicy:
         if met:
             raise UserError(
                 f"{len(met)} of the {len(states)} calibration paths were {what}, e.g. {met[0]!r}: "
-                "a threshold chosen on them would promise too much"
+                "a threshold chosen on them would promise too much; if they only look the same, "
+                "allow_known_paths takes them"
             )
 
     def frontier(

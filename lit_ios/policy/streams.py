@@ -11,6 +11,7 @@ import numpy as np
 from lit_ios.checks import UserError, check_choice
 from lit_ios.policy.live import (
     NOT_TIMED,
+    TIMED,
     Missing,
     Rule,
     as_time,
@@ -55,6 +56,7 @@ class Stream:
         self.stopped_at: int | None = None
         if saved is not None:
             with restoring(saved, rule):
+                self._rule = rule._replace(threshold=float(saved["threshold"]))
                 self.t, self.stopped_at = saved["t"], saved["stopped_at"]
                 self._start, self._time = saved["start"], saved["time"]
                 self._timed = bool(saved["timed"])
@@ -97,6 +99,8 @@ class Stream:
 
     def _now(self, time: Any | None) -> float:
         if time is None:
+            if self._timed and self._rule.include_time:
+                raise UserError(TIMED)
             return 0.0 if self.t < 0 else self._time + self._rule.time_step
         now = as_time(time, self._rule.time_unit)
         if self.t >= 0 and not self._timed:
@@ -120,6 +124,7 @@ class Stream:
         """Return all there is to know of the path so far, as plain JSON."""
         return {
             "policy": self._rule.fingerprint,
+            "threshold": self.threshold,
             "t": self.t,
             "start": self._start,
             "time": self._time,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import datetime
 from typing import Any, Literal
@@ -138,6 +139,7 @@ class Source:
         if values.null_count:
             row = int(np.argmax(values.is_null().to_numpy()))
             raise TableError(f"{self.where(column, row)}: no time")
+        values = _as_dates(values) if self.is_text(column) else values
         kind = values.type
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             if pa.types.is_date(kind):
@@ -228,6 +230,14 @@ _NAMES = (
     pa.types.is_null,
     pa.types.is_date,
 )
+
+
+def _as_dates(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return ISO 8601 texts as dates, where all of them are such, with or without time zones."""
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return texts.cast(pa.string()).cast(kind)
+    return texts
 
 
 def _is_number(text: str) -> bool:

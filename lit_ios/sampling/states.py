@@ -20,7 +20,10 @@ class Statistics(NamedTuple):
 def state_names(feature_names: tuple[str, ...], lags: int, include_time: bool) -> tuple[str, ...]:
     """Name the coordinates that `build_states` makes."""
     lagged = tuple(f"{name}[-{k}]" for k in range(1, lags + 1) for name in feature_names)
-    return feature_names + lagged + (("time",) if include_time else ())
+    time = "time"
+    while time in feature_names:  # the data's own
+        time += " since the start"
+    return feature_names + lagged + ((time,) if include_time else ())
 
 
 def build_states(paths: TrajectorySet, lags: int = 0, include_time: bool = True) -> TrajectorySet:

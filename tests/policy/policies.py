@@ -22,7 +22,7 @@ SETTINGS = {
 def make_policy(variant="do_iqs_lb", seed=0, threshold=0.05, **settings):
     torch.manual_seed(seed)
     model = getattr(modules, VARIANTS[variant].model)
-    module = model(feature_names=["a", "b"], **({"hidden": [8, 6]} | settings))
+    module = model(**({"feature_names": ["a", "b"], "hidden": [8, 6]} | settings))
     dim = module.state_dim
     module.state_mean.copy_(torch.randn(dim, dtype=torch.double))
     module.state_scale.copy_(torch.rand(dim, dtype=torch.double) + 0.5)

@@ -99,6 +99,7 @@ def test_training_paths_are_never_calibrated_on(run):
             policy.calibrate(paths)
         with pytest.raises(UserError, match="were trained on"):
             StoppingPolicy(cli.model).calibrate(paths)
+    assert policy.calibrate(train, allow_known_paths=True).paths == len(train)
 
 
 def test_guarantee_is_refused_on_paths_that_chose_the_epoch(run):

@@ -98,3 +98,11 @@ def test_figure_shows_the_largest_shares(tmp_path):
     assert sum(bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(
         sum(found.shares.values())
     )
+
+
+def test_a_feature_called_time_has_a_share_of_its_own():
+    policy = make_policy("iqs", feature_names=["x", "time"])
+    found = policy.explain([1.0, 2.0], time=3.0)
+    assert list(found.shares) == ["x", "time", "time since the start"]
+    difference = found.margin - found.average_margin - found.residual
+    assert sum(found.shares.values()) == pytest.approx(difference)

@@ -12,6 +12,7 @@ import torch
 from policies import make_policy, random_paths
 
 from lit_ios import StoppingPolicy
+from lit_ios.checkpoints import write_checkpoint
 from lit_ios.checks import UserError
 
 
@@ -124,6 +125,16 @@ def test_many_rows_are_judged_by_parts_as_at_once(monkeypatch):
     expected = policy.predict(frame, **names)
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
     pd.testing.assert_frame_equal(policy.predict(frame, **names), expected, rtol=1e-9)
+
+
+def test_checkpoint_can_be_read_by_whoever_may_read_files(tmp_path):
+    plain, saved = tmp_path / "plain", tmp_path / "policy.ckpt"
+    plain.touch()
+    write_checkpoint({}, saved)
+    assert saved.stat().st_mode == plain.stat().st_mode
+    saved.chmod(0o640)
+    write_checkpoint({}, saved)
+    assert saved.stat().st_mode & 0o777 == 0o640
 
 
 def test_checkpoint_of_something_else_is_refused(tmp_path):

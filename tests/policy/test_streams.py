@@ -238,8 +238,33 @@ def test_dates_are_taken_as_in_tables():
         when = start + timedelta(hours=hours)
         dated = by_date.step([0.5, 0.5], when if hours else np.datetime64(when))
         assert dated.margin == pytest.approx(by_number.step([0.5, 0.5], float(hours)).margin)
+    later = by_date.step([0.5, 0.5], "2024-01-01T07:00:00Z")
+    assert later.margin == pytest.approx(by_number.step([0.5, 0.5], 7.0).margin)
     with pytest.raises(UserError, match="a number or a date"):
         by_date.step([0.5, 0.5], "noon")
+
+
+def test_a_path_that_began_with_a_time_needs_one_for_every_row():
+    policy = make_policy("iqs")
+    one, many = policy.stream(), policy.stream_many()
+    one.step([0.5, 0.5], 3.0)
+    many.step(["a", "b"], [[0.5, 0.5]] * 2)
+    many.step(["c"], [[0.5, 0.5]], [3.0])
+    with pytest.raises(UserError, match="began with a time"):
+        one.step([0.5, 0.5])
+    with pytest.raises(UserError, match="path 'c': the path began with a time"):
+        many.step(["a", "c"], [[0.5, 0.5]] * 2)
+    assert make_policy("iqs", include_time=False).stream(None).step([0.5, 0.5], 3.0)
+
+
+def test_restarted_paths_keep_their_threshold():
+    policy = make_policy("iqs")
+    policy.threshold = -1e6
+    one, many = policy.stream(), policy.stream_many()
+    policy.threshold = 1e6
+    assert policy.stream(one.state()).step([0.5, 0.5]).stop
+    assert policy.stream_many(many.state()).step(["a"], [[0.5, 0.5]]).stop.all()
+    assert not policy.stream().step([0.5, 0.5]).stop
 
 
 def test_rows_much_closer_than_in_training_are_noticed_once():

@@ -44,6 +44,17 @@ def test_dates_are_in_hours_by_default(tmp_path: Path) -> None:
     assert read_written(tmp_path, text).times.tolist() == [0, 24]
 
 
+@pytest.mark.parametrize("zone", ["", "+02:00", "Z"])
+def test_dates_that_are_text_in_memory_are_dates(tmp_path: Path, zone: str) -> None:
+    cells = [f"2024-02-29T0{hour}:30:00{zone}" for hour in range(4)]
+    as_text = read_written(tmp_path, parquet_table(t=pa.array(cells))).times
+    rows = zip("aabb", cells, range(4), strict=True)
+    lines = [f"{unit},{cell},{x}" for unit, cell, x in rows]
+    as_csv = read_written(tmp_path, "\n".join(["unit,t,x", *lines]) + "\n").times
+    assert as_text.tolist() == as_csv.tolist()
+    assert np.diff(as_text).tolist() == pytest.approx([1, 1, 1])
+
+
 def test_dates_are_shown_as_dates_when_they_are_out_of_order(tmp_path: Path) -> None:
     rows = ["a,1970-01-02 10:30:00,1", "a,1970-01-02 09:00:00,2"]
     message = refusal_of(tmp_path, "unit,t,x\n" + "\n".join(rows) + "\n")
