@@ -54,7 +54,8 @@ class StoppingModule(pl.LightningModule):
         margin: `zero` stops where Q(s, stop) ≥ Q(s, continue); `validated` chooses after each epoch
             the margin of the highest balanced accuracy on the validation paths, and the best
             epoch is the best with its own.
-        gradient_clip: largest norm of each part's gradient; null for no limit.
+        gradient_clip: largest norm of each part's gradient, of each member for itself; null for no
+            limit.
         updates: `joint` back-propagates all parts' losses at once; `alternating` builds each
             part's loss after the part before it has stepped (dynamics, Q, gain).
     """
@@ -287,7 +288,8 @@ class StoppingModule(pl.LightningModule):
         backward(loss if loss.ndim == 0 else loss.sum())
         for optimizer in optimizers:
             if self.gradient_clip is not None:
-                self.clip_gradients(optimizer, self.gradient_clip, "norm")
+                (piece,) = optimizer.param_groups[0]["params"]
+                self._flat.clip(piece, self.gradient_clip, self.members)
             optimizer.step()
 
     def on_train_epoch_end(self) -> None:

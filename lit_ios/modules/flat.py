@@ -33,12 +33,22 @@ class FlatParts:
             self._views.append((parameter, self.gradient[start:end].view_as(parameter)))
             where[parameter] = (start, end)
         self.pieces = []  # one parameter for each part, for its optimizer
+        self._parts = {}  # their gradients, tensor by tensor
         for part in parts:
             start, end = min(where[p][0] for p in part), max(where[p][1] for p in part)
             assert end - start == sum(p.numel() for p in part), "a part must be one piece"
             piece = nn.Parameter(weights[start:end])
             piece.grad = self.gradient[start:end]
             self.pieces.append(piece)
+            self._parts[piece] = [self.gradient[slice(*where[p])] for p in part]
+
+    def clip(self, piece: nn.Parameter, largest: float, members: int) -> None:
+        """Limit the norm of a part's gradient, of each member for itself."""
+        gradients = [gradient.view(members, -1) for gradient in self._parts[piece]]
+        norm = torch.stack([gradient.square().sum(1) for gradient in gradients]).sum(0).sqrt()
+        factor = (largest / (norm + 1e-6)).clamp_max(1.0)[:, None]
+        for gradient in gradients:
+            gradient *= factor
 
     def together(self, optimizers: Sequence[torch.optim.Optimizer]) -> torch.optim.Optimizer:
         """Return one Adam that steps all pieces as these would, one each, in a third of the time.

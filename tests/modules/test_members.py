@@ -38,10 +38,12 @@ def member(module, cls, number, **kwargs):
 
 @pytest.mark.parametrize("cls", ALL)
 @pytest.mark.parametrize("updates", ["joint", "alternating"])
-@pytest.mark.parametrize("normalisation", ["none", "layer"])
-def test_members_train_as_they_would_alone(cls, updates, normalisation, train_batch, path_batch):
+@pytest.mark.parametrize(
+    "settings", [{}, {"normalisation": "layer"}, {"gradient_clip": 0.01}], ids=str
+)
+def test_members_train_as_they_would_alone(cls, updates, settings, train_batch, path_batch):
     torch.manual_seed(0)
-    kwargs = {"updates": updates, "normalisation": normalisation}
+    kwargs = {"updates": updates, **settings}
     together = make(cls, members=MEMBERS, **kwargs)
     alone = [member(together, cls, k, **kwargs) for k in range(MEMBERS)]
     together.drawn = torch.from_numpy(bootstrap_copies(MEMBERS, 9, np.random.default_rng(0)))
