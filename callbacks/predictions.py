@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,9 @@ class PredictionWriter(BasePredictionWriter):
             for name in predictions[0]
         }
         rows, paths = tabulate(columns, names)
+        written = trainer.datamodule.as_written  # type: ignore[attr-defined]
+        rows = _replace(rows, "time", written)
+        paths = _replace(paths, "first_stop_time", written)
         file = self._file(trainer)
         if file is None:
             return
@@ -96,9 +99,14 @@ def tabulate(
     paths = {
         "path": path_names.take(pa.array(starts)),
         "rows": lengths,
-        "first_stop_time": pa.array(times, from_pandas=True),  # NaN becomes an empty field
+        "first_stop_time": times,  # NaN where there is none
     }
     return rows, pa.table(paths)
+
+
+def _replace(table: pa.Table, column: str, change: Callable[[Any], pa.Array]) -> pa.Table:
+    at = table.column_names.index(column)
+    return table.set_column(at, column, change(table[column].to_numpy()))
 
 
 def _write(table: pa.Table, file: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
@@ -137,6 +138,10 @@ class TrajectoryDataModule(pl.LightningDataModule):
 
     def for_prediction(self) -> None:
         """Offer every path of the user's own file to predict; its stops need not be known."""
+
+    def as_written(self, times: FloatArray) -> pa.Array:
+        """Return times as the data have them, NaN as missing."""
+        return pa.array(times, from_pandas=True)
 
     # What the trainer gets ------------------------------------------------------------------------
 

@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from datamodules.base import Splits, TrajectoryDataModule
 from lit_ios.readers import Missing, TableRoles, read_paths
 from lit_ios.readers.columns import TimeUnit
-from lit_ios.readers.table import Outline, check_trainable, read_feature_names, read_share
+from lit_ios.readers.table import (
+    Outline,
+    as_dates,
+    check_trainable,
+    read_feature_names,
+    read_share,
+)
 from lit_ios.sampling import split_numbers
-from lit_ios.trajectories import BoolArray, IntArray, TrajectoryError, TrajectorySet
+from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectoryError, TrajectorySet
 
 
 class TableData(TrajectoryDataModule):
@@ -114,6 +121,10 @@ class TableData(TrajectoryDataModule):
         """Read neither stops nor censoring: nobody has decided on these paths yet."""
         self.labelled = False
         self._read_as(replace(self.roles, stop_column=None, censored_column=None))
+
+    def as_written(self, times: FloatArray) -> pa.Array:
+        """Return dates where the file has dates."""
+        return as_dates(self.file, self.roles, times)
 
     def _read_as(self, roles: TableRoles) -> None:
         if roles != self.roles:

@@ -133,6 +133,12 @@ class Source:
         distinct = pc.unique(self.texts(column)).to_pylist()
         return any(text is not None and _is_number(text) for text in distinct)
 
+    def holds_dates(self, column: str) -> bool:
+        """Whether the times of a column are dates."""
+        values = self.table[column]
+        kind = (_as_dates(values) if self.is_text(column) else values).type
+        return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
     def times(self, column: str, unit: TimeUnit) -> FloatArray:
         """Return a column of times: numbers as they are, dates in `unit` since 1970."""
         values = self.table[column]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lit_ios.checks import check_choice
-from lit_ios.readers.columns import Source, TimeUnit
+from lit_ios.readers.columns import SECONDS, Source, TimeUnit
 from lit_ios.readers.features import column_of, feature_matrix, feature_names
 from lit_ios.readers.files import (
     CSV_ENDINGS,
@@ -135,6 +135,14 @@ def read_outline(source: Source, roles: TableRoles) -> Outline:
     rows = np.arange(len(codes)) if order is None else order
     stopped = _stopped(source, roles, _offsets(codes[rows]), rows)
     return Outline(names.dictionary.to_pylist(), codes, times, order, stopped)
+
+
+def as_dates(file: str | Path, roles: TableRoles, times: FloatArray) -> pa.Array:
+    """Return times that were read of a file as it has them: as dates (UTC), or as they are."""
+    if not open_file(file, roles, wanted=roles.others).holds_dates(roles.time_column):
+        return pa.array(times, from_pandas=True)
+    microseconds = pa.array(np.round(times * (1e6 * SECONDS[roles.time_unit])), from_pandas=True)
+    return microseconds.cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
 
 
 def read_share(

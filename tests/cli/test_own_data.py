@@ -81,6 +81,24 @@ def test_paths_file_has_the_first_stop_of_every_path(trained, predict):
         assert path["first_stop_time"] == (stops[0] if stops else None)
 
 
+@pytest.mark.parametrize("kind", [pa.timestamp("s", "UTC"), pa.string()])
+def test_dates_are_written_as_dates(trained, predict, kind):
+    machines = wearing_machines()
+    hours = pa.array(1_700_000_000 + 3600 * machines["cycle"].to_numpy())
+    dates = hours.cast(pa.timestamp("s", "UTC"))
+    cells = dates if kind != pa.string() else pa.compute.strftime(dates, "%Y-%m-%dT%H:%M:%SZ")
+    dated = machines.set_column(1, "cycle", cells)
+    numbered, by_number = predict(trained, machines)
+    rows, paths = predict(trained, dated)
+    assert rows["time"].to_pylist() == dates.to_pylist()
+    np.testing.assert_allclose(rows["margin"], numbered["margin"], rtol=0, atol=1e-5)
+    start = dates[0].as_py().timestamp()
+    for found, expected in zip(paths.to_pylist(), by_number.to_pylist(), strict=True):
+        time, number = found["first_stop_time"], expected["first_stop_time"]
+        assert (time is None) == (number is None)
+        assert time is None or time.timestamp() == start + 3600 * number
+
+
 def test_missing_column_is_named_and_nothing_is_written(trained, predict, tmp_path):
     runs = sorted((tmp_path / "runs").rglob("*"))
     with pytest.raises(SystemExit, match=r"new\.parquet.*'heat'"):
