@@ -40,6 +40,18 @@ class RunSummary(Callback):
         if trainer.state.fn == "validate":
             self._sum_up(trainer, pl_module, "val")
 
+    @rank_zero_only
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        """Say how to go on after Ctrl-C."""
+        folder = run_folder(trainer)
+        if not isinstance(exception, KeyboardInterrupt) or not trainer.training or folder is None:
+            return
+        last = folder / "checkpoints/last.ckpt"
+        resume = f": go on with fit --ckpt_path {last}" if last.is_file() else ""
+        print(f"\ninterrupted in epoch {trainer.current_epoch}{resume}")
+
     def _sum_up(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         logged = sorted(trainer.callback_metrics.items())
         metrics = {name: float(value) for name, value in logged if name.startswith(f"{stage}/")}

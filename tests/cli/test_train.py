@@ -13,6 +13,7 @@ from repository import ROOT, VARIANTS
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import train
+from lit_ios.modules import StoppingModule
 
 SIMULATED = ("bmG", "bmgG", "CP1", "CP2", "CP3", "radial", "star")
 ONE_EPOCH = ("--trainer.max_epochs=1",)
@@ -238,6 +239,18 @@ def test_moved_run_is_tested_from_anywhere(finished, tmp_path, monkeypatch):
     )
     (found,) = tmp_path.glob("again/*/*/version_0/metrics.json")
     assert json.loads(found.read_text())["best_epoch"] == content["epoch"]
+
+
+def test_interrupted_run_says_how_to_go_on(run_train, capsys, tmp_path, monkeypatch):
+    def interrupt(self, *_):
+        if self.trainer.current_epoch == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(StoppingModule, "on_train_epoch_start", interrupt)
+    with pytest.raises(SystemExit):
+        run_train("fit", "--trainer.max_epochs=3")
+    (last,) = tmp_path.rglob("last.ckpt")
+    assert f"interrupted in epoch 2: go on with fit --ckpt_path {last}" in capsys.readouterr().out
 
 
 def test_misspelled_class_is_an_error_that_lists_the_classes(tmp_path):
