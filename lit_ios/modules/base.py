@@ -273,7 +273,9 @@ class StoppingModule(pl.LightningModule):
         batch = view.batch
         if batch.first_row is None:
             raise UserError("policy_weight needs whole paths: set data.init_args.batch_by to paths")
-        weight = view.weight * (1 - batch.synthetic)
+        weight = 1 - batch.synthetic  # as M1 counts: every row, also where no transition is known
+        if self.drawn is not None:
+            weight = weight * self.drawn[:, batch.path]
         return policy_loss(
             margin(view.q), batch.action, batch.first_row, weight, epsilon=self.epsilon
         )

@@ -57,6 +57,16 @@ def test_policy_loss_tends_to_minus_the_balanced_accuracy(paths):
     assert float(found.total) == pytest.approx(-float(metric.compute()), abs=1e-6)
 
 
+def test_what_is_trained_tends_to_minus_the_balanced_accuracy(train_batch, path_batch):
+    torch.manual_seed(0)
+    module = IQS(feature_names=["a", "b"], include_time=False, epsilon=1e-6, policy_weight=1.0)
+    metric = BalancedAccuracy()
+    metric.update(module(path_batch).margin, path_batch, torch.tensor(0.0))  # two are censored
+    found = module._policy_loss(module.view(train_batch)).total.item()  # with stops drawn again
+    assert found == pytest.approx(-metric.compute().item(), abs=1e-6)
+    assert 0.1 < -found < 0.9
+
+
 def test_gradient_is_that_of_differences():
     paths = [([0.3, -0.2, 0.5], True), ([0.1, -1.0], False), ([0.7], True)]
     margin, action, first, weight = columns(paths)
