@@ -9,7 +9,17 @@ import numpy as np
 
 from lit_ios.checks import UserError, check_choice
 from lit_ios.policy.inputs import as_numbers
-from lit_ios.policy.live import NOT_TIMED, TIMED, Missing, Rule, as_time, mended, restoring
+from lit_ios.policy.live import (
+    NOT_TIMED,
+    SOME_ROWS,
+    TIMED,
+    Missing,
+    Rule,
+    as_time,
+    mended,
+    restoring,
+    warn_of_spacing,
+)
 from lit_ios.policy.tables import as_arrow
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray
 
@@ -108,6 +118,8 @@ class Streams:
         if rule.include_time:
             state = np.concatenate([state, elapsed[:, None]], axis=1)
         steps = self._t[slots]
+        if times is not None:
+            self._warn_of_spacing(steps, elapsed)
         margin, self._y[slots] = rule.engine.judge(state, steps, self._y[slots])
         probability = 0.5 + 0.5 * np.tanh(0.5 * margin / rule.epsilon)
         return Decisions(margin >= rule.threshold, margin, probability, steps, elapsed)
@@ -196,6 +208,11 @@ class Streams:
                 f"path {names[row]!r}: time must increase: {now[row]:g} after {before:g}"
             )
         return now
+
+    def _warn_of_spacing(self, steps: IntArray, elapsed: FloatArray) -> None:
+        known = steps == SOME_ROWS + 1
+        if known.any():
+            warn_of_spacing(float(np.median(elapsed[known] / steps[known])), self._rule.time_step)
 
     def _join(self, names: list[Hashable], known: BoolArray) -> list[int]:
         """Give new paths a place."""

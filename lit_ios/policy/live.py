@@ -20,6 +20,7 @@ from lit_ios.trajectories import FloatArray
 Missing = Literal["refuse", "carry"]
 NOT_TIMED = "the path began without a time: give times from its first row on, or none"
 TIMED = "the path began with a time: give that of every row"
+SOME_ROWS = 5  # after which a path's spacing in time is known
 
 
 class Rule(NamedTuple):

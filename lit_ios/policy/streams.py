@@ -11,6 +11,7 @@ import numpy as np
 from lit_ios.checks import UserError, check_choice
 from lit_ios.policy.live import (
     NOT_TIMED,
+    SOME_ROWS,
     TIMED,
     Missing,
     Rule,
@@ -20,8 +21,6 @@ from lit_ios.policy.live import (
     warn_of_spacing,
 )
 from lit_ios.trajectories import FloatArray
-
-SOME_ROWS = 5  # after which a path's spacing in time is known
 
 
 class Decision(NamedTuple):

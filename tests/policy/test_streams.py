@@ -274,6 +274,10 @@ def test_rows_much_closer_than_in_training_are_noticed_once():
     with pytest.warns(UserWarning, match="are 1 apart in time, those of training were 10") as w:
         _ = [stream.step([0.0, 0.0], day) for day in range(10)]
     assert len(w) == 1
+    many = policy.stream_many()
+    with pytest.warns(UserWarning, match="are 1 apart in time, those of training were 10") as w:
+        _ = [many.step(["a", "b"], np.zeros((2, 2)), [day, day]) for day in range(10)]
+    assert len(w) == 1
     with pytest.warns(UserWarning, match="apart in time"):
         policy.margins(random_paths())
 
