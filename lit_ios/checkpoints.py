@@ -15,6 +15,8 @@ from lit_ios.checks import UserError
 def write_checkpoint(content: dict[str, Any], file: str | Path) -> None:
     """Write a checkpoint whole or not at all, also over one that is there."""
     target = Path(file)
+    if not target.parent.is_dir():
+        raise UserError(f"there is no folder {target.parent}")
     with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".tmp", delete=False) as stream:
         try:
             torch.save(content, stream)

@@ -219,9 +219,11 @@ def _check_columns(source: Source, roles: TableRoles) -> None:
     features = [name for name in roles.features or () if name not in names and "=" not in name]
     missing = [name for name in roles.others + features if name not in names]
     if missing:
+        other = len(names) == 1 and any(mark in names[0] for mark in ";\t|")
         raise TableError(
             f"{source.name}: no column {', '.join(map(repr, missing))}; "
-            f"there are {', '.join(map(repr, names))}"
+            + ("columns must be separated by commas, the header is " if other else "there are ")
+            + ", ".join(map(repr, names))
         )
     if len(set(roles.others)) < len(roles.others):
         raise TableError(f"{source.name}: one column has two roles: {', '.join(roles.others)}")

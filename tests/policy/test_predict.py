@@ -135,6 +135,8 @@ def test_checkpoint_can_be_read_by_whoever_may_read_files(tmp_path):
     saved.chmod(0o640)
     write_checkpoint({}, saved)
     assert saved.stat().st_mode & 0o777 == 0o640
+    with pytest.raises(UserError, match="there is no folder"):
+        write_checkpoint({}, tmp_path / "nowhere/policy.ckpt")
 
 
 def test_checkpoint_of_something_else_is_refused(tmp_path):

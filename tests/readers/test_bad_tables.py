@@ -106,6 +106,11 @@ def test_repeated_time_is_named(tmp_path: Path, sort: bool, first: str, second: 
     assert "same time" in message
 
 
+def test_other_separators_are_noticed(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, "unit;t;x\na;0;1\na;1;2\n")
+    assert "separated by commas, the header is 'unit;t;x'" in message
+
+
 def test_time_out_of_order_is_named(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, "unit,t,x\na,0,1\na,1,2\nb,5,3\na,2,5\nb,4,4\n")
     assert "column 't', path 'b', row 5" in message
