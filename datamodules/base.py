@@ -165,9 +165,9 @@ class TrajectoryDataModule(pl.LightningDataModule):
             for number, paths in {id(paths): paths for paths in read}.items()
         }
         splits = Splits(*(made[id(paths)] for paths in read))
+        self._first_val = len(splits.train)
         if self.folds is None or splits.train is splits.val:
             return splits
-        self._first_val = len(splits.train)
         known = splits.train.followed_by(splits.val)
         return Splits(known, known, splits.test)
 
@@ -236,7 +236,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """
         train = self.splits.train
         number = np.arange(len(train))
-        validation = number >= (len(train) if self.folds is None else self._first_val)
+        validation = number >= self._first_val
         number[validation] -= number[validation][:1]
         rank = self._shard.rank if self.shared_out else 0
         places = np.stack([np.full(len(train), rank), number, validation])  # the last decides first
