@@ -265,7 +265,7 @@ def test_policy_is_written_whole_or_not_at_all(run, tmp_path):
         policy.save(file)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".tmp"] == []
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(UserError, match="nowhere"):
         policy.save(tmp_path / "nowhere/policy.ckpt")
 
 
