@@ -13,7 +13,7 @@ import torch
 from pytorch_lightning.utilities import rank_zero_warn
 
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
-from datamodules.processes import from_all
+from datamodules.processes import among_all, from_all
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.recognition import Known, joined, marks
@@ -228,23 +228,9 @@ class TrajectoryDataModule(pl.LightningDataModule):
         return copies[:, np.append(own, len(stopped))]
 
     def _among_all(self) -> tuple[BoolArray, IntArray]:
-        """Return which training paths of all processes were stopped, and which are this one's.
-
-        Their order is that in which a single process has them, so that what is drawn for them does
-        not depend on the number of processes: those dealt out to training, then to validation,
-        each dealt out to the processes in turn.
-        """
-        train = self.splits.train
-        number = np.arange(len(train))
-        validation = number >= self._first_val
-        number[validation] -= number[validation][:1]
+        """Return which training paths of all processes were stopped, and which are this one's."""
         rank = self._shard.rank if self.shared_out else 0
-        places = np.stack([np.full(len(train), rank), number, validation])  # the last decides first
-        everyone = self._from_all((places, train.stopped))
-        places = np.concatenate([places for places, _ in everyone], axis=1)
-        order = np.lexsort(places)
-        stopped = np.concatenate([stopped for _, stopped in everyone])[order]
-        return stopped, np.flatnonzero(places[0][order] == rank)
+        return among_all(self.splits.train.stopped, self._first_val, rank, self._from_all)
 
     def setup(self, stage: str) -> None:
         """Read the data before the first loader asks for them."""
