@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from benchmarks import baselines
 from benchmarks.methods import DATA_SETS, METHODS
-from lit_ios.configs import read_settings
+from lit_ios.settings import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 KEY = ("dataset", "variant", "seed", "epochs", "options")

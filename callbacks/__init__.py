@@ -1,5 +1,6 @@
 """Callbacks: schedules, progress, figures, predictions and the run's summary."""
 
+from callbacks.checkpoints import RunCheckpoint
 from callbacks.figures import StoppingFigures
 from callbacks.predictions import PredictionWriter
 from callbacks.progress import EpochProgressBar
@@ -12,6 +13,7 @@ __all__ = [
     "EpsilonDecay",
     "ExponentialSchedule",
     "PredictionWriter",
+    "RunCheckpoint",
     "RunSummary",
     "StoppingFigures",
 ]

@@ -63,7 +63,7 @@ class StoppingFigures(Callback):
         grid = stopping_grid(pl_module, datamodule, self.points)
         if grid is None or grid.truth is None:
             return
-        predicted = torch.from_numpy(grid.margin >= float(pl_module.threshold))  # type: ignore[arg-type]
+        predicted = torch.from_numpy(grid.margin >= float(pl_module.rule.threshold))  # type: ignore[arg-type, union-attr]
         for name, metric in (
             ("grid_balanced_accuracy", GridBalancedAccuracy(sync_on_compute=False)),
             ("grid_iou", GridIoU(sync_on_compute=False)),
@@ -93,7 +93,7 @@ class StoppingFigures(Callback):
 
     def _figures(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> dict[str, Any]:
         datamodule = trainer.datamodule  # type: ignore[attr-defined]
-        threshold = float(pl_module.threshold)
+        threshold = float(pl_module.rule.threshold)
         figures = {"margins": self._margins(pl_module, datamodule, stage)}
         grid = stopping_grid(pl_module, datamodule, self.points)
         if grid is not None:
@@ -127,11 +127,11 @@ class StoppingFigures(Callback):
             return {}
         name = variant_name(pl_module, datamodule, trainer.callbacks)  # type: ignore[attr-defined]
         margin = _margin(pl_module, datamodule, batch)
-        curve = frontier_curve(margin, batch, float(pl_module.threshold))
+        curve = frontier_curve(margin, batch, float(pl_module.rule.threshold))
         return {"frontier": plotting.frontiers({name: curve})}
 
     def _margins(self, pl_module: Any, datamodule: Any, stage: str) -> Any:
-        threshold = float(pl_module.threshold)
+        threshold = float(pl_module.rule.threshold)
         batch, names = datamodule.first_paths(stage, self.sample_paths)
         margin = _margin(pl_module, datamodule, batch)
         first = stopping_time(stops(margin, threshold), batch.step, batch.path, len(batch.stopped))

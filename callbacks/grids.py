@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from lit_ios.rule import StoppingRule
 from lit_ios.trajectories import FloatArray
 
 
@@ -28,11 +29,11 @@ class Grid(NamedTuple):
 
 
 class Typical(NamedTuple):
-    """What a row looks like beside its state, on average at each time; (T,) each."""
+    """What a row looks like beside its state, on average at each time."""
 
-    time: FloatArray
-    step: FloatArray
-    previous_y: FloatArray  # zeros if the variant has no y
+    time: FloatArray  # (T,)
+    step: FloatArray  # (T,)
+    before: FloatArray  # (T, …, C) what is remembered before the row
 
 
 @contextmanager
@@ -50,19 +51,19 @@ def evaluating(module: Any) -> Iterator[None]:
 def stopping_grid(module: Any, datamodule: Any, points: int) -> Grid | None:
     """Evaluate Q wherever the training paths are; None unless the state is (x, y, time).
 
-    The y⁻ that DO-IQS needs is history, not part of the plane: its mean over the validation paths
-    at that time stands in for it.
+    What a rule remembers is history, not part of the plane: its mean over the validation paths at
+    that time stands in for it.
     """
     if len(datamodule.feature_names) != 2 or datamodule.lags or not datamodule.include_time:
         return None
-    states = datamodule.splits.train.states
-    low, high = states[:, :2].min(axis=0), states[:, :2].max(axis=0)
+    features = datamodule.encoder.paths(datamodule.splits.train).states
+    low, high = features.min(axis=0), features.max(axis=0)
     reach = 0.05 * (high - low)
     x, y = (np.linspace(low[i] - reach[i], high[i] + reach[i], points) for i in range(2))
     plane = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     with evaluating(module):
         typical = _typical(module, datamodule)
-        q = np.stack([_q_at(module, plane, *row) for row in zip(*typical, strict=True)])
+        q = np.stack([_q_at(module.rule, plane, *row) for row in zip(*typical, strict=True)])
     shape = (len(typical.time), points, points)
     truth = None
     if datamodule.region is not None:
@@ -72,29 +73,35 @@ def stopping_grid(module: Any, datamodule: Any, points: int) -> Grid | None:
 
 
 def _typical(module: Any, datamodule: Any) -> Typical:
-    """Average step and y⁻ of the validation paths, at the times of the grid."""
+    """Average step and memory of the validation paths, at the times of the grid."""
     batch, _ = datamodule.first_paths("val")
-    previous_y = module(datamodule.transfer_batch_to_device(batch, module.device, 0)).previous_y
-    elapsed, step = batch.state[:, -1].numpy(), batch.step.numpy()
-    y = np.zeros(len(step))
-    if previous_y is not None:
-        y = previous_y.reshape(-1, len(step)).mean(0).cpu().numpy()
+    h = module.rule.remember(datamodule.transfer_batch_to_device(batch, module.device, 0)).h
+    before = h.roll(1, dims=-2).masked_fill((batch.step == 0)[:, None].to(h.device), 0.0)
+    elapsed = (batch.time - batch.time[batch.first_row]).numpy()
+    step = batch.step.numpy()
     time, group = np.unique(elapsed, return_inverse=True)
-    mean_y = np.bincount(group, weights=y) / np.bincount(group)
     rate = step.sum() / max(elapsed.sum(), 1e-12)  # steps per unit of time
     grid = datamodule.grid_times
-    return Typical(grid, grid * rate, np.interp(grid, time, mean_y))
+    columns = before.reshape(-1, *before.shape[-2:]).permute(0, 2, 1)  # (K, C, M)
+    columns = columns.reshape(-1, before.shape[-2]).cpu().numpy()
+    means = [
+        np.interp(grid, time, np.bincount(group, weights=values) / np.bincount(group))
+        for values in columns
+    ]
+    shape = (len(grid), *before.shape[:-2], before.shape[-1])
+    memory = np.stack(means, axis=1).reshape(shape) if means else np.zeros(shape)
+    return Typical(grid, grid * rate, memory)
 
 
 def _q_at(
-    module: Any, plane: FloatArray, time: float, step: float, previous_y: float
+    rule: StoppingRule, plane: FloatArray, time: float, step: float, before: FloatArray
 ) -> FloatArray:
-    """Q at all points at one time; (H·W, 2)."""
+    """Q at all points at one time, members combined; (H·W, 2)."""
     raw = np.concatenate([plane, np.full((len(plane), 1), time)], axis=1)
-    state = module.standardise(torch.from_numpy(raw).to(module.device))
-    steps = torch.full((len(raw),), round(step), device=state.device)
-    if "gain" in module.parts:
-        history = state.new_full((len(raw),), previous_y)
-        return np.asarray(module.evaluate_rows(state, steps, history).vote().q.cpu().numpy())
-    rows = torch.arange(len(raw), device=state.device)
-    return np.asarray(module.evaluate(state, steps, rows).vote().q.cpu().numpy())
+    device, dtype = rule.epsilon.device, rule.epsilon.dtype
+    state = rule.scaler(torch.from_numpy(raw).to(device)).to(dtype)
+    steps = torch.full((len(raw),), round(step), device=device)
+    h = torch.from_numpy(before).to(device, dtype)[..., None, :]
+    h = h.expand(*h.shape[:-2], len(raw), -1)
+    q = rule.values(state, rule.memory.advance(h, state, steps))
+    return np.asarray((q.mean(0) if q.ndim > 2 else q).cpu().numpy())

@@ -13,7 +13,7 @@ class ExponentialSchedule(Callback):
     """Sets a buffer of the model to initial · decay^epoch before each epoch and logs it.
 
     Args:
-        buffer: name of the model's buffer.
+        buffer: the model's buffer, e.g. `rule.epsilon`; its last word is the name it is logged by.
         initial: value at epoch 0.
         decay: factor from epoch to epoch, in (0, 1].
     """
@@ -30,8 +30,8 @@ class ExponentialSchedule(Callback):
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Set the buffer."""
         value = self.value(trainer.current_epoch)
-        getattr(pl_module, self.buffer).fill_(value)
-        pl_module.log(f"schedule/{self.buffer}", value)
+        pl_module.get_buffer(self.buffer).fill_(value)
+        pl_module.log(f"schedule/{self.buffer.rpartition('.')[2]}", value)
 
 
 class EpsilonDecay(ExponentialSchedule):
@@ -42,7 +42,7 @@ class EpsilonDecay(ExponentialSchedule):
     """
 
     def __init__(self, decay: float = 0.9999) -> None:
-        super().__init__("epsilon", 1.0, decay)
+        super().__init__("rule.epsilon", 1.0, decay)
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start from the temperature the model was made with."""

@@ -76,7 +76,7 @@ def _table(metrics: dict[str, float], stage: str) -> str:
         for label, value in shown.items()
     ]
     if math.isnan(metrics.get(f"{stage}/event_miss_rate", 0.0)):
-        lines.append("  –: not defined, for none of these paths was stopped by the expert")
+        lines.append("  –: not defined, since none of these paths was stopped by the expert")
     title = {"test": "Test paths", "val": "Validation paths"}[stage]
     return "\n".join(["", f"{title}:", *lines, ""])
 
@@ -110,7 +110,7 @@ def _log_hyperparameters(
     if not isinstance(trainer.logger, TensorBoardLogger):
         return
     datamodule = getattr(trainer, "datamodule", None)
-    values = dict(pl_module.hparams)
+    values = {name: value for name, value in pl_module.hparams.items() if name != "inputs"}
     for name in ("name", "oversampling", "ratio", "batch_size", "batch_by", "seed"):
         if hasattr(datamodule, name):
             values[f"data/{name}"] = getattr(datamodule, name)

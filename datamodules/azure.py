@@ -28,7 +28,7 @@ class AzureData(TrajectoryDataModule):
         resolution: `hourly` telemetry gives 24-hour means, standard deviations and error counts
             every 3 hours; `daily` means and error flags by calendar day.
         cycles: the `first` run of each machine, or `all` runs between failures.
-        keep_every: keep every so many rows of a run; null means 10 for hourly and 1 for daily.
+        keep_every: keep one row in `keep_every`; null means 10 for hourly and 1 for daily.
         data_dir: folder that holds the tables; null for LIT_IOS_DATA, then the user's cache, then
             a download of the official files.
         test_share: share of the machines held out for the test.
@@ -59,9 +59,9 @@ class AzureData(TrajectoryDataModule):
         return f"azure_{self.resolution}_{self.cycles}"
 
     @property
-    def feature_names(self) -> list[str]:
+    def columns(self) -> tuple[str, ...]:
         """Names of the features."""
-        return list(self.runs.feature_names)
+        return self.runs.feature_names
 
     @cached_property
     def runs(self) -> TrajectorySet:

@@ -1,4 +1,4 @@
-"""From paths to batches: split → states → standardise → oversample → loaders."""
+"""From paths to batches: split → features → states → standardise → oversample → loaders."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ import torch
 from pytorch_lightning.utilities import rank_zero_warn
 
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
-from datamodules.processes import among_all, from_all
+from datamodules.processes import all_gather, places_among_all
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.checks import UserError, check_choice, check_number
-from lit_ios.recognition import Known, joined, marks
+from lit_ios.data_record import DataRecord, Inputs, TableColumns
+from lit_ios.imports import Spec, as_spec, build
+from lit_ios.recognition import Fingerprints, fingerprints, join_fingerprints
 from lit_ios.regions import StoppingRegion
+from lit_ios.rule import ColumnEncoder, Encoder, Scaler, Window
 from lit_ios.sampling import (
     SmoteKind,
     Statistics,
     bootstrap_copies,
-    build_states,
     fit_statistics,
     folds_held_out,
+    sample_stops,
     smote_stops,
-    standardise,
 )
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectoryError, TrajectorySet
 
@@ -37,22 +39,30 @@ T = TypeVar("T")
 
 
 class Splits(NamedTuple):
-    """Paths of features, dealt out by path."""
+    """Paths of raw columns, dealt out by path."""
 
     train: TrajectorySet
     val: TrajectorySet
     test: TrajectorySet
 
 
+class NamedRows(NamedTuple):
+    """How decisions on rows of paths are written down."""
+
+    table: pa.Table  # (N rows) the columns of path and time
+    position: IntArray  # (N,) of each row in the user's own file
+
+
 class TrajectoryDataModule(pl.LightningDataModule):
     """Serves training batches of standardised transitions and raw whole paths for evaluation.
 
-    A data set gives `name`, `feature_names` and `read_splits`; everything else is here.
+    A data set gives `name`, `columns` and `read_splits`; everything else is here.
 
     Args:
         oversampling: `smote` adds synthetic stop rows to the training split; `bootstrap` draws
-            the stop rows of each batch again (local bootstrap); validation and test data are
-            never resampled.
+            the stop rows of each batch again (local bootstrap); a class path and its arguments
+            name a sampler of imbalanced-learn or of your own. Validation and test data are never
+            resampled.
         ratio: stop rows per continue row after oversampling.
         neighbors: SMOTE's k, reduced where there are fewer stops.
         smote_kind: `borderline` interpolates only from stops near continue rows.
@@ -64,14 +74,16 @@ class TrajectoryDataModule(pl.LightningDataModule):
         lags: how many earlier rows are part of the state.
         include_time: make the time since the path began the last coordinate of the state.
         validation_share: share of the training paths held out to choose the best epoch.
-        folds: train on these too: each of several members leaves out one of so many folds of all
-            paths, and every path is judged in validation by the members that left it out.
+        folds: train on these too: all paths are dealt out into this many folds, each of several
+            members leaves out one, and every path is judged in validation by the members that left
+            it out.
+        encoder: class path and arguments of an encoder of your own from raw columns to features.
         seed: decides data, splits, synthetic rows and batches.
     """
 
     def __init__(
         self,
-        oversampling: Oversampling = "none",
+        oversampling: str | dict[str, Any] = "none",
         ratio: float = 1.0,
         neighbors: int = 12,
         smote_kind: SmoteKind = "regular",
@@ -82,6 +94,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         include_time: bool = True,
         validation_share: float = 0.3,
         folds: int | None = None,
+        encoder: str | dict[str, Any] | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -91,24 +104,32 @@ class TrajectoryDataModule(pl.LightningDataModule):
             raise ValueError(f"ratio must be positive, got {ratio}")
         if folds is not None and folds < 2:
             raise ValueError(f"folds must be at least 2, or null for none, got {folds}")
-        if folds is not None and oversampling == "smote":
-            raise UserError(
-                "folds cannot be had with oversampling: smote, whose rows are made of the stops of "
-                "all folds: a member would be validated on what it was trained on"
-            )
         check_number("lags", lags, at_least=0)
         check_number("neighbors", neighbors, above=0)
         check_number("batch_size", batch_size, above=0)
         check_number("batches_per_call", batches_per_call, above=0)
-        check_choice("oversampling", oversampling, Oversampling)
         check_choice("smote_kind", smote_kind, SmoteKind)
         check_choice("batch_by", batch_by, BatchBy)
+        self.sampler: Spec | None = None  # of a sampler that is named by its class
+        if isinstance(oversampling, dict) or "." in oversampling:
+            self.sampler = as_spec("oversampling", oversampling)
+            oversampling = self.sampler["class_path"].rpartition(".")[2]
+        else:
+            check_choice("oversampling", oversampling, Oversampling)
+        if folds is not None and oversampling not in ("none", "bootstrap"):
+            raise UserError(
+                f"folds cannot be used with oversampling: {oversampling}, whose rows are made of "
+                "the stops of all folds: a member would be validated on what it was trained on"
+            )
         self.oversampling, self.ratio = oversampling, ratio
         self.neighbors, self.smote_kind = neighbors, smote_kind
         self.batch_size, self.batch_by = batch_size, batch_by
         self.batches_per_call = batches_per_call
         self.lags, self.include_time = lags, include_time
         self.validation_share, self.folds, self.seed = validation_share, folds, seed
+        self._own_encoder = None if encoder is None else as_spec("encoder", encoder)
+        self._seen: FloatArray | None = None  # (K, P) how often members see training paths
+        self._judges: BoolArray | None = None  # (K, P) which members judge validation paths
 
     # What a data set gives -----------------------------------------------------------------------
 
@@ -118,9 +139,18 @@ class TrajectoryDataModule(pl.LightningDataModule):
         raise NotImplementedError
 
     @property
-    def feature_names(self) -> list[str]:
-        """Names of the observed features, in their order; known before the data are read."""
+    def columns(self) -> tuple[str, ...]:
+        """Names of the raw columns, in their order; known before the paths are read."""
         raise NotImplementedError
+
+    def make_encoder(self) -> Encoder:
+        """Return what makes features of the raw columns; by default they are the features."""
+        return ColumnEncoder(self.columns)
+
+    @property
+    def table(self) -> TableColumns:
+        """Columns by which the rows of a table are found, where the paths come from one."""
+        return TableColumns()
 
     @property
     def region(self) -> StoppingRegion | None:
@@ -139,9 +169,65 @@ class TrajectoryDataModule(pl.LightningDataModule):
     def for_prediction(self) -> None:
         """Offer every path of the user's own file to predict; its stops need not be known."""
 
-    def as_written(self, times: FloatArray) -> pa.Array:
-        """Return times as the data have them, NaN as missing."""
-        return pa.array(times, from_pandas=True)
+    def named_rows(self, paths: TrajectorySet) -> NamedRows:
+        """Return path and time of each row, as the user's own data name them."""
+        table = self.table
+        names = pa.array(paths.names).take(pa.array(paths.path_of_row))
+        rows = pa.table({table.path or "path": names, table.time or "time": paths.times})
+        return NamedRows(rows, np.arange(len(paths.states)))
+
+    # What the model gets -------------------------------------------------------------------------
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """From raw columns to features."""
+        made = self.make_encoder()
+        if self._own_encoder is None:
+            return made
+        given = {"columns": made.columns, "categories": made.categories}
+        return build("encoder", self._own_encoder, Encoder, **given)
+
+    def read_as(self, encoder: Spec) -> None:
+        """Read other data as a checkpoint read its own: by its columns, categories and scales."""
+        self.encoder = build("encoder", encoder, Encoder)
+        self.forget()
+
+    @property
+    def inputs(self) -> Inputs:
+        """What a state is made of; known before the paths are read."""
+        return Inputs(self.encoder.spec, self.lags, self.include_time)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features that the encoder makes."""
+        return self.encoder.feature_names
+
+    def prepare_for(self, members: int = 1, bootstrap: bool = True) -> DataRecord:
+        """Deal the paths out to the members of a model; return what it must know of the data.
+
+        Args:
+            members: number of networks.
+            bootstrap: whether several of them see bootstrap samples of the training paths.
+        """
+        self._seen = self._judges = None
+        if self.folds is not None:
+            self._judges = self.held_out(members)
+            self._seen = (~self._judges).astype(np.float32)
+        elif members > 1 and bootstrap:
+            self._seen = self.bootstrap_copies(members)
+        return DataRecord(
+            name=self.name,
+            inputs=self.inputs,
+            statistics=self.statistics,
+            time_step=self.time_step,
+            table=self.table,
+            training=self._fingerprints(self.splits.train),
+            validation=self._fingerprints(self.splits.val),
+            synthetic=self.synthetic_stops is not None,
+        )
+
+    def _fingerprints(self, paths: TrajectorySet) -> Fingerprints:
+        return join_fingerprints(self._all_gather(fingerprints(paths)))
 
     # What the trainer gets ------------------------------------------------------------------------
 
@@ -158,61 +244,61 @@ class TrajectoryDataModule(pl.LightningDataModule):
 
     @cached_property
     def splits(self) -> Splits:
-        """Paths of raw states, made once."""
-        read = self.read_splits()
-        made = {
-            number: build_states(paths, self.lags, self.include_time)
-            for number, paths in {id(paths): paths for paths in read}.items()
-        }
-        splits = Splits(*(made[id(paths)] for paths in read))
+        """Paths of raw columns, read once."""
+        splits = self.read_splits()
         self._first_val = len(splits.train)
         if self.folds is None or splits.train is splits.val:
             return splits
         known = splits.train.followed_by(splits.val)
         return Splits(known, known, splits.test)
 
-    @cached_property
-    def statistics(self) -> Statistics:
-        """Mean and scale of the training rows."""
-        return fit_statistics(self.splits.train.states, self._from_all)
+    def states(self, paths: TrajectorySet) -> TrajectorySet:
+        """Return paths of raw columns as paths of states."""
+        window = Window(self.encoder.feature_names, self.lags, self.include_time)
+        return window.paths(self.encoder.paths(paths))
 
     @cached_property
+    def _training(self) -> tuple[Statistics, TrajectorySet]:
+        """Statistics of the training states, and the states standardised by them."""
+        states = self.states(self.splits.train)
+        statistics = fit_statistics(states.states, self._all_gather)
+        scaler = Scaler(len(statistics.mean))
+        scaler.set(*statistics)
+        return statistics, scaler.paths(states)
+
+    @property
+    def statistics(self) -> Statistics:
+        """Mean and scale of the training states."""
+        return self._training[0]
+
+    @property
     def training_paths(self) -> TrajectorySet:
         """Training paths of standardised states."""
-        train = self.splits.train
-        return train.with_states(standardise(train.states, self.statistics))
+        return self._training[1]
 
     @cached_property
     def synthetic_stops(self) -> FloatArray | None:
-        """SMOTE's rows, made once from the training split."""
-        if self.oversampling != "smote":
+        """Synthetic stop rows, made once from the training split."""
+        if self.oversampling in ("none", "bootstrap"):
             return None
         train = self.training_paths
         no_transition = train.last_rows[~train.stopped]
+        states = np.delete(train.states, no_transition, axis=0)
+        actions = np.delete(train.actions, no_transition)
+        rng = self.random(purpose=3)
+        if self.sampler is not None:
+            return sample_stops(states, actions, rng, self.sampler, ratio=self.ratio)
         return smote_stops(
-            np.delete(train.states, no_transition, axis=0),
-            np.delete(train.actions, no_transition),
-            self.random(purpose=3),
-            neighbors=self.neighbors,
-            ratio=self.ratio,
-            kind=self.smote_kind,
+            states, actions, rng, neighbors=self.neighbors, ratio=self.ratio, kind=self.smote_kind
         )
 
-    def _from_all(self, value: T) -> list[T]:
-        """Return what the processes that share the paths out have, or what this one has."""
-        return from_all(value) if self.shared_out else [value]
+    def _all_gather(self, value: T) -> list[T]:
+        """Return what each of the processes that share the paths out has, or what this one has."""
+        return all_gather(value) if self.shared_out else [value]
 
-    def marks(self) -> dict[str, Known]:
-        """Return by what training and validation paths are known again."""
-        return {
-            name: joined(self._from_all(marks(paths, len(self.feature_names))))
-            for name, paths in zip(("training", "validation"), self.splits, strict=False)
-        }
-
-    def held_out(self, members: int) -> BoolArray | None:
-        """Return which paths each member leaves out for validation, (K, P); None without folds."""
-        if self.folds is None:
-            return None
+    def held_out(self, members: int) -> BoolArray:
+        """Return which paths each member leaves out for validation; (K, P)."""
+        assert self.folds is not None
         if members % self.folds:
             raise UserError(
                 f"data.init_args.folds ({self.folds}) must divide model.init_args.members "
@@ -222,30 +308,30 @@ class TrajectoryDataModule(pl.LightningDataModule):
         return folds_held_out(members, self.folds, stopped, self.random(purpose=5))[:, own]
 
     def bootstrap_copies(self, members: int) -> FloatArray:
-        """Return how often each member draws each training path of this process."""
+        """Return how often each member draws each training path of this process; (K, P)."""
         stopped, own = self._among_all()
-        copies = bootstrap_copies(members, len(stopped), self.random(purpose=4))
-        return copies[:, np.append(own, len(stopped))]
+        return bootstrap_copies(members, len(stopped), self.random(purpose=4))[:, own]
 
     def _among_all(self) -> tuple[BoolArray, IntArray]:
         """Return which training paths of all processes were stopped, and which are this one's."""
         rank = self._shard.rank if self.shared_out else 0
-        return among_all(self.splits.train.stopped, self._first_val, rank, self._from_all)
+        stopped = self.splits.train.stopped
+        return places_among_all(stopped, self._first_val, rank, self._all_gather)
 
     def setup(self, stage: str) -> None:
         """Read the data before the first loader asks for them."""
         named = zip(("training", "validation"), self.splits, strict=False)
         for name, paths in named if stage == "fit" else ():
-            if not any(self._from_all(bool(paths.stopped.any()))):
+            if not any(self._all_gather(bool(paths.stopped.any()))):
                 raise TrajectoryError(
                     f"{self.name}: none of the {len(paths)} {name} paths was stopped; training and "
                     "validation both need stops: give more paths, or another validation_share"
                 )
         if stage == "fit":
-            self._say_what_is_ignored()
+            self._warn_of_constants()
 
-    def _say_what_is_ignored(self) -> None:
-        names = self.splits.train.feature_names
+    def _warn_of_constants(self) -> None:
+        names = self.training_paths.feature_names
         constant = [
             n for n, scale in zip(names, self.statistics.scale, strict=True) if scale == np.inf
         ]
@@ -254,7 +340,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
 
     def forget(self) -> None:
         """Drop what was made of the data: it is made anew when next asked for."""
-        for name in ("splits", "statistics", "training_paths", "synthetic_stops"):
+        for name in ("splits", "_training", "synthetic_stops"):
             self.__dict__.pop(name, None)
 
     def train_dataloader(self) -> Chunks:
@@ -269,15 +355,16 @@ class TrajectoryDataModule(pl.LightningDataModule):
             batch_size=self.batch_size,
             batch_by=self.batch_by,
             bootstrap_ratio=self.ratio if self.oversampling == "bootstrap" else None,
+            seen=self._seen,
             seed=self.seed,
             shard=self._turns,
-            together=self._from_all,
+            together=self._all_gather,
             device="cpu" if self.trainer is None else self.trainer.strategy.root_device,
         )
 
     def val_dataloader(self) -> PathLoader:
         """Whole validation paths."""
-        return PathLoader(self.splits.val, shard=self._turns)
+        return PathLoader(self.splits.val, self._judges, shard=self._turns)
 
     def test_dataloader(self) -> PathLoader:
         """Whole test paths."""
@@ -293,7 +380,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         train = self.splits.train
         within = np.delete(np.diff(train.times), train.last_rows[:-1])
         usual = float(np.median(within)) if len(within) else 1.0
-        return float(np.median(self._from_all(usual)))
+        return float(np.median(self._all_gather(usual)))
 
     @property
     def grid_times(self) -> FloatArray:
@@ -307,7 +394,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Return the first (or all) validation (`val`) or test paths in one batch, with names."""
         paths = self.splits.val if stage == "val" else self.splits.test
         paths = paths.select(np.arange(len(paths))[:most])
-        return path_batch(paths), paths.names
+        judges = self._judges if stage == "val" else None
+        return path_batch(paths, judges=None if judges is None else judges[:, :most]), paths.names
 
     def transfer_batch_to_device(
         self, batch: Any, device: torch.device, dataloader_idx: int

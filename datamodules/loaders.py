@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from lit_ios.batches import PathBatch, TrainBatch, path_batch, path_groups
-from lit_ios.sampling import bootstrap_stops
-from lit_ios.trajectories import STOP, FloatArray, IntArray, TrajectorySet
+from lit_ios.sampling import balance_stops, bootstrap_stops
+from lit_ios.trajectories import STOP, BoolArray, FloatArray, IntArray, TrajectorySet
 
 BatchBy = Literal["rows", "paths"]
 
@@ -39,8 +39,9 @@ class Plan(NamedTuple):
 
     rows: IntArray  # (E,)
     bounds: IntArray  # (batches + 1,)
-    copies: npt.NDArray[np.float32]  # (E,)
+    copies: npt.NDArray[np.float32]  # (E,), or (K, E) where members differ
     first: IntArray | None  # (E,) position of the first row of the row's path
+    seen: npt.NDArray[np.float32] | None  # (K, E) how often each member sees the row's path
 
 
 def _equal_parts(count: int, parts: int) -> IntArray:
@@ -61,6 +62,7 @@ class TrainLoader:
         batch_size: rows in a batch; by paths, the number of rows at which a batch is full.
         batch_by: `rows` shuffles rows; `paths` shuffles whole paths, which come along.
         bootstrap_ratio: stops per continue row after local bootstrap; None for no bootstrap.
+        seen: (K, P) how often each member sees each path; None if all see all of them.
         seed: with the epoch, decides the order.
         shard: every process makes the same plan and takes its share of the batches.
         together: returns what all processes that have paths of their own have; they agree on the
@@ -76,6 +78,7 @@ class TrainLoader:
         batch_size: int = 128,
         batch_by: BatchBy = "rows",
         bootstrap_ratio: float | None = None,
+        seen: FloatArray | None = None,
         seed: int = 0,
         shard: Shard = ALL,
         together: Callable[[IntArray], list[IntArray]] = lambda value: [value],
@@ -85,6 +88,8 @@ class TrainLoader:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self.batch_size, self.batch_by = batch_size, batch_by
         self.bootstrap_ratio, self.seed, self.shard = bootstrap_ratio, seed, shard
+        # synthetic rows, of path −1, are seen by all
+        self.seen = None if seen is None else np.pad(seen, ((0, 0), (0, 1)), constant_values=1)
         self.device = torch.device(device)
         self._fill_columns(paths, synthetic)
         self.batches = self._count_batches(together)
@@ -106,7 +111,7 @@ class TrainLoader:
         self._state = self._column(states, torch.float32)  # not copied where it is already
         none = np.zeros(len(extra), np.int32)
         self._step = self._column(np.concatenate([paths.steps, none]), torch.int32)
-        self._path = self._column(np.concatenate([paths.path_of_row, none - 1]), torch.int32)
+        self.path_of_row = np.concatenate([paths.path_of_row, none - 1])
         self._stop = self._column(self.actions == STOP, torch.bool)
 
     def _column(self, values: Any, dtype: torch.dtype) -> Tensor:
@@ -161,7 +166,14 @@ class TrainLoader:
             rng = np.random.default_rng([2, self.seed, self.epoch])
             drawn = bootstrap_stops(actions, rng, ratio=self.bootstrap_ratio, bounds=bounds)
             copies += np.bincount(drawn, minlength=len(rows))
-        return Plan(rows, bounds, copies, first)
+        if self.seen is None:
+            return Plan(rows, bounds, copies, first, None)
+        seen = self.seen[:, self.path_of_row[rows]].astype(np.float32)
+        copies = seen * copies
+        if self.bootstrap_ratio is not None:
+            ratio = self.bootstrap_ratio
+            copies = balance_stops(seen, copies, actions, bounds, ratio)
+        return Plan(rows, bounds, copies, first, seen)
 
     def _deal_out_paths(self, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
         """Return all rows path by path, where the batches begin, and each path's first position."""
@@ -194,15 +206,22 @@ class TrainLoader:
             following.masked_fill_(stop[:, None], 0.0),  # the cemetery
             self._step[rows].long(),
             (rows >= int(self.offsets[-1])).float(),
-            self._column(np.concatenate([plan.copies[part] for part in parts]), torch.float32),
-            self._path[rows].long(),
         ]
-        if plan.first is not None:
+        cut: list[Any] = [column.split(sizes) for column in columns]
+        cut.append(self._weights(plan.copies, parts).split(sizes, -1))
+        if plan.first is None:
+            cut.append([None] * len(parts))
+        else:
             first = np.concatenate([plan.first[part] - part.start for part in parts])
-            columns.append(self._column(first, torch.int64))
-        return (
-            TrainBatch(*batch) for batch in zip(*(c.split(sizes) for c in columns), strict=True)
-        )
+            cut.append(self._column(first, torch.int64).split(sizes))
+        if plan.seen is not None:
+            cut.append(self._weights(plan.seen, parts).split(sizes, -1))
+        return (TrainBatch(*batch) for batch in zip(*cut, strict=True))
+
+    def _weights(self, weights: npt.NDArray[np.float32], parts: list[slice]) -> Tensor:
+        """Return weights of rows, or of members and rows, of several batches."""
+        gathered = np.concatenate([weights[..., part] for part in parts], axis=-1)
+        return self._column(gathered, torch.float32)
 
 
 class Chunks:
@@ -238,17 +257,23 @@ class PathLoader:
     processes meet at the end of the epoch.
 
     Args:
-        paths: states in raw units.
+        paths: of raw columns.
+        judges: (K, P) which members judge each path; None for all.
         rows_per_batch: no path is added to a batch that holds this many rows.
         shard: this process takes every world_size-th path.
     """
 
     def __init__(
-        self, paths: TrajectorySet, *, rows_per_batch: int = 65_536, shard: Shard = ALL
+        self,
+        paths: TrajectorySet,
+        judges: BoolArray | None = None,
+        *,
+        rows_per_batch: int = 65_536,
+        shard: Shard = ALL,
     ) -> None:
         if rows_per_batch < 1:
             raise ValueError(f"rows_per_batch must be at least 1, got {rows_per_batch}")
-        self.paths = paths
+        self.paths, self.judges = paths, judges
         mine = np.arange(shard.rank, len(paths), shard.world_size)
         self._groups = path_groups(paths, mine, rows_per_batch)
 
@@ -258,4 +283,4 @@ class PathLoader:
 
     def __iter__(self) -> Iterator[PathBatch]:
         """Go through the paths once."""
-        return (path_batch(self.paths, group) for group in self._groups)
+        return (path_batch(self.paths, group, self.judges) for group in self._groups)

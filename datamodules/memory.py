@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from datamodules.base import Splits, TrajectoryDataModule
+from lit_ios.rule import ColumnEncoder, Encoder
 from lit_ios.sampling import split_paths
 from lit_ios.trajectories import TrajectorySet
 
@@ -13,7 +14,7 @@ class PathsData(TrajectoryDataModule):
     """Splits a TrajectorySet by path.
 
     Args:
-        paths: paths of features.
+        paths: of raw columns.
         test_share: share of the paths held out for the test; 0 tests on the validation paths.
         **kwargs: see TrajectoryDataModule.
     """
@@ -30,9 +31,13 @@ class PathsData(TrajectoryDataModule):
         return "paths"
 
     @property
-    def feature_names(self) -> list[str]:
-        """Names of the features."""
-        return list(self.paths.feature_names)
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.paths.feature_names
+
+    def make_encoder(self) -> Encoder:
+        """Take numbers as they are, and categories by their codes."""
+        return ColumnEncoder(self.columns, self.paths.categories)
 
     def read_splits(self) -> Splits:
         """Split by path."""

@@ -13,7 +13,7 @@ from lit_ios.trajectories import BoolArray, IntArray
 T = TypeVar("T")
 
 
-def from_all(value: T) -> list[T]:
+def all_gather(value: T) -> list[T]:
     """Return what each process gave, in the order of their ranks."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return [value]
@@ -22,8 +22,8 @@ def from_all(value: T) -> list[T]:
     return found
 
 
-def among_all(
-    stopped: BoolArray, first_val: int, rank: int, everyone: Callable[[Any], list[Any]]
+def places_among_all(
+    stopped: BoolArray, first_val: int, rank: int, gather: Callable[[Any], list[Any]]
 ) -> tuple[BoolArray, IntArray]:
     """Return which paths of all processes were stopped, and where among them this one's are.
 
@@ -35,13 +35,13 @@ def among_all(
         stopped: (P,) of this process's paths.
         first_val: number of the first one that was dealt out to validation.
         rank: number of this process.
-        everyone: returns what each process has.
+        gather: returns what each process has.
     """
     number = np.arange(len(stopped))
     validation = number >= first_val
     number[validation] -= first_val
     own = np.stack([np.full(len(stopped), rank), number, validation])  # the last decides first
-    found = everyone((own, stopped))
+    found = gather((own, stopped))
     places = np.concatenate([places for places, _ in found], axis=1)
     order = np.lexsort(places)
     flags = np.concatenate([flags for _, flags in found])

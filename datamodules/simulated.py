@@ -44,9 +44,9 @@ class SimulatedData(TrajectoryDataModule):
         self.simulator, self.paths, self.test_paths = simulator, paths, test_paths
 
     @property
-    def feature_names(self) -> list[str]:
+    def columns(self) -> tuple[str, ...]:
         """Names of the simulated features."""
-        return list(self.simulator.feature_names)
+        return self.simulator.feature_names
 
     @property
     def region(self) -> StoppingRegion | None:

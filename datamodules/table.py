@@ -11,18 +11,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from datamodules.base import Splits, TrajectoryDataModule
+from datamodules.base import NamedRows, Splits, TrajectoryDataModule
+from lit_ios.data_record import TableColumns
+from lit_ios.imports import Spec
 from lit_ios.readers import Missing, TableRoles, read_paths
-from lit_ios.readers.columns import TimeUnit
 from lit_ios.readers.table import (
     Outline,
-    as_dates,
     check_trainable,
-    read_feature_names,
+    open_file,
+    read_column_names,
+    read_rows,
     read_share,
 )
+from lit_ios.rule import ColumnEncoder, Encoder
 from lit_ios.sampling import split_numbers
-from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectoryError, TrajectorySet
+from lit_ios.times import TimeUnit
+from lit_ios.trajectories import (
+    BoolArray,
+    Categories,
+    IntArray,
+    TrajectoryError,
+    TrajectorySet,
+)
 
 
 class TableData(TrajectoryDataModule):
@@ -85,57 +95,71 @@ class TableData(TrajectoryDataModule):
         return Path(self.file).name.split(".")[0] or "table"
 
     @cached_property
-    def feature_names(self) -> list[str]:
-        """Names of the features, categories as column=value."""
-        return read_feature_names(self.file, self.roles) or list(self._table.feature_names)
+    def _named(self) -> tuple[tuple[str, ...], Categories]:
+        """Columns the state is made of, and the categories of those that hold text."""
+        known = read_column_names(self.file, self.roles)
+        return (self._table.feature_names, self._table.categories) if known is None else known
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns the state is made of."""
+        return self._named[0]
+
+    def make_encoder(self) -> Encoder:
+        """Make one 0/1 feature of each category of text."""
+        return ColumnEncoder(*self._named)
+
+    @property
+    def table(self) -> TableColumns:
+        """Which column of the file means what."""
+        roles = self.roles
+        return TableColumns(
+            roles.path_column, roles.time_column, roles.stop_column, roles.censored_column,
+            roles.time_unit,
+        )  # fmt: skip
 
     @property
     def shared_out(self) -> bool:
-        """Each of several processes reads a share of the paths; SMOTE needs them all."""
-        return self._shard.world_size > 1 and self.labelled and self.oversampling != "smote"
+        """Each of several processes reads a share of the paths; synthetic rows need them all."""
+        shares = self.oversampling in ("none", "bootstrap")
+        return self._shard.world_size > 1 and self.labelled and shares
 
     @cached_property
     def _table(self) -> TrajectorySet:
         """All paths of the main file, until they are split."""
-        return read_paths(self.file, self.roles, training=self.labelled)
+        found, self._rows = read_rows(self.file, self.roles, training=self.labelled)
+        return found
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint must know to read another table alike."""
-        roles = self.roles
-        return {
-            "features": self.feature_names,
-            "path_column": roles.path_column,
-            "time_column": roles.time_column,
-            "time_unit": roles.time_unit,
-            "stop_column": roles.stop_column,
-            "censored_column": roles.censored_column,
-        }
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Read the features the checkpoint was trained on, and their categories."""
-        if self.__dict__.get("feature_names") == state_dict["features"]:
-            return  # they were: no need to read the file again
-        self._read_as(replace(self.roles, features=tuple(state_dict["features"])))
+    def read_as(self, encoder: Spec) -> None:
+        """Read the columns that a checkpoint was trained on, coded by its categories."""
+        super().read_as(encoder)
+        made = self.encoder
+        self._read_with(replace(self.roles, features=made.columns, categories=made.categories))
 
     def for_prediction(self) -> None:
         """Read neither stops nor censoring: nobody has decided on these paths yet."""
         self.labelled = False
-        self._read_as(replace(self.roles, stop_column=None, censored_column=None))
+        self._read_with(replace(self.roles, stop_column=None, censored_column=None))
 
-    def as_written(self, times: FloatArray) -> pa.Array:
-        """Return dates where the file has dates."""
-        return as_dates(self.file, self.roles, times)
+    def named_rows(self, paths: TrajectorySet) -> NamedRows:
+        """Return path and time of each row as they stand in the file."""
+        if self.labelled:  # parts of the file
+            return super().named_rows(paths)
+        roles = self.roles
+        named = open_file(self.file, roles, wanted=[roles.path_column, roles.time_column]).table
+        return NamedRows(named.take(pa.array(self._rows)), self._rows)
 
-    def _read_as(self, roles: TableRoles) -> None:
+    def _read_with(self, roles: TableRoles) -> None:
         if roles != self.roles:
             self.roles = roles
             self.forget()
             self.__dict__.pop("_table", None)
-            self.__dict__.pop("feature_names", None)
+            self.__dict__.pop("_named", None)
 
     def read_splits(self) -> Splits:
         """Take the given files, and split by path what was not given."""
-        roles = replace(self.roles, features=tuple(self.feature_names))
+        columns, categories = self._named
+        roles = replace(self.roles, features=columns, categories=categories)
         files = {"val": self.val_file, "test": self.test_file}
         others = {part: file for part, file in files.items() if file is not None}
         if self.shared_out:

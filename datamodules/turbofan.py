@@ -9,16 +9,21 @@ import numpy as np
 
 from datamodules.base import Splits, TrajectoryDataModule
 from lit_ios.checks import check_choice, check_number
+from lit_ios.data_record import TableColumns
 from lit_ios.readers.cmapss import (
-    ConditionScaler,
+    SENSORS,
+    ConditionStatistics,
     Series,
     engine_paths,
     engines,
+    fit_conditions,
     parse_remaining_life,
     read_series,
     read_series_file,
     read_text,
 )
+from lit_ios.rule import ConditionEncoder, Encoder
+from lit_ios.trajectories import TrajectorySet
 
 Subset = Literal["FD001", "FD002", "FD003", "FD004"]
 TestSet = Literal["held_out", "nasa"]
@@ -36,8 +41,8 @@ class TurbofanData(TrajectoryDataModule):
         data_dir: folder that holds CMAPSSData.zip or its text files; null for LIT_IOS_DATA, then
             the user's cache, then a download.
         file: another file of the same columns, e.g. PHM08's train.txt, instead of a subset.
-        step: keep every so many cycles.
-        lead: drop the last so many cycles before failure, to learn an earlier stop.
+        step: keep one cycle in `step`.
+        lead: drop this many cycles before failure, to learn an earlier stop.
         test_set: `held_out` engines that ran to failure, or `nasa`: NASA's truncated series, whose
             failure is known to come later.
         test_share: share of the engines held out for the test.
@@ -72,11 +77,6 @@ class TurbofanData(TrajectoryDataModule):
         """The subset, e.g. turbofan_FD001."""
         return f"turbofan_{self.subset}" if self.file is None else "turbofan_file"
 
-    @property
-    def feature_names(self) -> list[str]:
-        """Sensors that vary in the training engines."""
-        return list(self.scaler.feature_names)
-
     @cached_property
     def series(self) -> Series:
         """All engines that ran to failure."""
@@ -90,20 +90,20 @@ class TurbofanData(TrajectoryDataModule):
         return [np.sort(part) for part in self.deal_out(self.series.unit, self.test_share)]
 
     @cached_property
-    def scaler(self) -> ConditionScaler:
-        """Fitted on the training engines only."""
-        return ConditionScaler.fit(engines(self.series, self.units[0]))
+    def conditions(self) -> ConditionStatistics:
+        """Measured on the training engines only."""
+        return fit_conditions(engines(self.series, self.units[0]))
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the scaling, so that a checkpoint sees other engines as it saw its own."""
-        return self.scaler.to_lists()
+    def make_encoder(self) -> Encoder:
+        """Scale sensors within operating conditions."""
+        found = self.conditions
+        numbers = {name: getattr(found, name).tolist() for name in ("conditions", "mean", "scale")}
+        return ConditionEncoder(found.columns, **numbers)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Scale as the checkpoint does."""
-        known = self.__dict__.get("scaler")
-        if known is None or known.to_lists() != state_dict:
-            self.scaler = ConditionScaler.from_lists(state_dict)
-            self.forget()
+    @property
+    def table(self) -> TableColumns:
+        """Columns by which engines are told apart and ordered in tables."""
+        return TableColumns(path="unit", time="cycle")
 
     def for_prediction(self) -> None:
         """Take all engines of a file of one's own, which need not have failed."""
@@ -115,15 +115,18 @@ class TurbofanData(TrajectoryDataModule):
         """Cut the engines into paths."""
         if not self.labelled:
             unknown = np.full(len(np.unique(self.series.unit)), np.nan)
-            paths = engine_paths(self.series, self.scaler, step=self.step, remaining_life=unknown)
+            paths = self._paths(self.series, remaining_life=unknown)
             return Splits(paths, paths, paths)
         train, val, test = (
-            engine_paths(engines(self.series, units), self.scaler, step=self.step, lead=self.lead)
-            for units in self.units
+            self._paths(engines(self.series, units), lead=self.lead) for units in self.units
         )
         if self.test_set == "nasa":
             series = read_series(f"test_{self.subset}.txt", self.data_dir)
             source, text = read_text(f"RUL_{self.subset}.txt", self.data_dir)
             lives = parse_remaining_life(source, text, len(np.unique(series.unit)))
-            test = engine_paths(series, self.scaler, step=self.step, remaining_life=lives)
+            test = self._paths(series, remaining_life=lives)
         return Splits(train, val, test)
+
+    def _paths(self, series: Series, **options: Any) -> TrajectorySet:
+        sensors = np.array([SENSORS.index(name) for name in self.encoder.columns[1:]], dtype=int)
+        return engine_paths(series, sensors, step=self.step, **options)

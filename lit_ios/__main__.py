@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +60,9 @@ def _check_output(file: Path | None, endings: tuple[str, ...]) -> None:
 
 
 def _calibrate(options: argparse.Namespace) -> None:
-    policy = _load(options.checkpoint)
+    policy = _load(options)
     guarantee = options.max_event_miss_rate is not None
-    everything = policy.module._known_paths
-    folds = bool(everything) and everything["training"] == everything["validation"]
+    folds = policy.validates_on_training_paths
     split = options.split or ("test" if guarantee or folds else "val")
     data, columns = _data(options, options.checkpoint, split)
     if options.data is None:
@@ -92,7 +92,7 @@ def _frontier(options: argparse.Namespace) -> None:
     curves = {}
     for checkpoint in options.checkpoints:
         data, columns = _data(options, checkpoint, options.split)
-        policy = _load(checkpoint)
+        policy = _load(options, checkpoint)
         curve = policy.frontier(data, draws=options.draws, **columns)
         folders = checkpoint.resolve().parents
         name = folders[2].name if checkpoint.parent.name == "checkpoints" else checkpoint.stem
@@ -106,20 +106,17 @@ def _frontier(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
-    import pyarrow.csv
-    import pyarrow.parquet
+    from lit_ios.policy.decision_tables import write_decisions
 
     data, columns = _data(options, options.checkpoint, "test")
-    table = _load(options.checkpoint).predict(data, **columns)
-    if options.output.suffix == ".parquet":
-        pyarrow.parquet.write_table(table, options.output)
-    else:
-        pyarrow.csv.write_csv(table, options.output)
-    print(f"{table.num_rows} decisions  {options.output}")
+    table = _load(options).predict(data, **columns)
+    rows, paths = write_decisions(table, options.output)
+    print(f"{table.num_rows} decisions  {rows}")
+    print(f"first stop of each path  {paths}")
 
 
 def _explain(options: argparse.Namespace) -> None:
-    policy = _load(options.checkpoint)
+    policy = _load(options)
     data, columns = _data(options, options.checkpoint, "test")
     paths = policy.paths(data, **columns)
     if options.of not in paths.names:
@@ -143,13 +140,13 @@ def _explain(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    print(f"written to {_load(options.checkpoint).export(options.file)}")
+    print(f"written to {_load(options).export(options.file)}")
 
 
-def _load(checkpoint: Path) -> StoppingPolicy:
+def _load(options: argparse.Namespace, checkpoint: Path | None = None) -> StoppingPolicy:
     from lit_ios.policy import StoppingPolicy
 
-    return StoppingPolicy.load(checkpoint)
+    return StoppingPolicy.load(checkpoint or options.checkpoint, options.allow)
 
 
 def _data(options: argparse.Namespace, checkpoint: Path, split: str) -> tuple[Any, dict[str, Any]]:
@@ -166,15 +163,17 @@ def _data(options: argparse.Namespace, checkpoint: Path, split: str) -> tuple[An
         return options.data, {name: value for name, value in roles.items() if value is not None}
     if options.command in ("predict", "explain"):
         raise UserError("give a table: --data FILE")
-    return run_paths(checkpoint, split), {}
+    return run_paths(checkpoint, split, options.allow), {}
 
 
-def run_paths(checkpoint: Path, split: str) -> Any:
-    """Return the paths of states that the run of a checkpoint validated or tested on."""
+def run_paths(checkpoint: Path, split: str, allow: Sequence[str] = ()) -> Any:
+    """Return the paths that the run of a checkpoint validated or tested on."""
     import yaml
+    from pytorch_lightning import LightningDataModule
 
     import datamodules
     from lit_ios.checkpoints import read_checkpoint
+    from lit_ios.imports import import_class
 
     config = checkpoint.parent.parent / "config.yaml"
     if not config.is_file():
@@ -183,20 +182,17 @@ def run_paths(checkpoint: Path, split: str) -> Any:
     data = settings.get("data")
     if data is None:
         raise UserError(f"{config} says nothing of data: give --data FILE")
-    name = data["class_path"].rpartition(".")[2]
-    if not hasattr(datamodules, name):
-        raise UserError(f"{config}: data of the class {name} are not known here: give --data FILE")
+    name = data["class_path"]
+    name = name if "." in name else f"{datamodules.__name__}.{name}"
     arguments = data["init_args"] | {"seed": settings.get("seed_everything", 0)}
-    module = getattr(datamodules, name)(**arguments)
-    state = read_checkpoint(checkpoint).get(name)
-    if state is not None:
-        module.load_state_dict(state)
+    module: Any = import_class(name, LightningDataModule, allow)(**arguments)
+    module.read_as(read_checkpoint(checkpoint)["lit_ios"]["rule"]["encoder"])
     return getattr(module.splits, split)
 
 
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a number from 1 on is needed, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")
     return int(text)
 
 
@@ -206,6 +202,11 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--allow", action="append", default=[], metavar="PACKAGE",
+        help="trust classes of this package that the checkpoint names",
+    )  # fmt: skip
     table = argparse.ArgumentParser(add_help=False)
     table.add_argument("--data", type=Path, help="CSV or Parquet file of paths")
     table.add_argument("--path", help="its column that names the path (default: as in training)")
@@ -214,12 +215,12 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--censored", help="its column with 1 on rows of censored paths")
     table.add_argument("--sort", action="store_true", help="sort the rows of each path by time")
     table.add_argument(
-        "--missing", choices=("drop", "forward_fill"),
-        help="what to do about missing values (default: refuse them)",
+        "--missing", choices=("drop", "last"),
+        help="drop rows with missing values, or take the last one before (default: refuse them)",
     )  # fmt: skip
 
     def add(name: str, text: str, *, reads: bool = True) -> argparse.ArgumentParser:
-        parents = [table] if reads else []
+        parents = [common, table] if reads else [common]
         return commands.add_parser(name, help=text, description=text, parents=parents)
 
     one = add("calibrate", "Choose the threshold on paths that were not trained on.")

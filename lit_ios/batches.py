@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lit_ios.trajectories import IntArray, TrajectorySet
+from lit_ios.trajectories import BoolArray, IntArray, TrajectorySet
 
 
 class TrainBatch(NamedTuple):
@@ -23,15 +23,16 @@ class TrainBatch(NamedTuple):
     next_state: Tensor  # (B, D) float32; zeros where the successor is the cemetery
     step: Tensor  # (B,) t of the row in its path
     synthetic: Tensor  # (B,) float32: 1 for rows made by SMOTE
-    copies: Tensor  # (B,) float32; 0 for the last row of a censored path, which is no transition
-    path: Tensor  # (B,) number of the row's path; −1 for synthetic rows
+    copies: Tensor  # (B,) or (K, B) float32: how often the row counts, for each member where they
+    #                 differ; 0 for the last row of a censored path, which is no transition
     first_row: Tensor | None = None  # (B,) where the row's path begins; None if batched by row
+    seen: Tensor | None = None  # (K, B) float32: how often each member sees the row's path
 
 
 class PathBatch(NamedTuple):
-    """Whole paths as a deployed policy meets them: raw states; M rows, P paths."""
+    """Whole paths as a deployed rule meets them: raw columns; M rows, P paths."""
 
-    state: Tensor  # (M, D) raw
+    columns: Tensor  # (M, C) raw
     time: Tensor  # (M,) in the data's unit
     step: Tensor  # (M,) t = 0, 1, … within the path
     first_row: Tensor  # (M,) index of the first row of the row's path
@@ -40,17 +41,26 @@ class PathBatch(NamedTuple):
     stopped: Tensor  # (P,) bool: the expert stopped at the last row
     number: Tensor  # (P,) position of the path in its set
     event_time: Tensor | None = None  # (P,) NaN where unknown; None: the stops of stopped paths
+    judges: Tensor | None = None  # (K, P) bool: which members judge the path; None: all
 
 
-def path_batch(paths: TrajectorySet, numbers: IntArray | None = None) -> PathBatch:
-    """Return these paths, or all, as one batch."""
+def path_batch(
+    paths: TrajectorySet, numbers: IntArray | None = None, judges: BoolArray | None = None
+) -> PathBatch:
+    """Return these paths, or all, as one batch.
+
+    Args:
+        paths: of raw columns.
+        numbers: which of them.
+        judges: (K, all paths) which members judge each.
+    """
     numbers = np.arange(len(paths)) if numbers is None else numbers
     lengths = paths.lengths[numbers]
     begins = np.cumsum(lengths) - lengths
     first_row = np.repeat(begins, lengths)
     rows = np.arange(lengths.sum()) + np.repeat(paths.offsets[numbers] - begins, lengths)
     return PathBatch(
-        state=as_tensor(paths.states[rows]),
+        columns=as_tensor(paths.states[rows]),
         time=as_tensor(paths.times[rows]),
         step=as_tensor(np.arange(len(rows)) - first_row),
         first_row=as_tensor(first_row),
@@ -59,6 +69,7 @@ def path_batch(paths: TrajectorySet, numbers: IntArray | None = None) -> PathBat
         stopped=as_tensor(paths.stopped[numbers]),
         number=as_tensor(numbers),
         event_time=as_tensor(paths.events[numbers]),
+        judges=None if judges is None else as_tensor(judges[:, numbers]),
     )
 
 

@@ -1,15 +1,56 @@
-"""Files that training wrote."""
+"""Files that training wrote: weights, the rule they belong to, and how it was trained.
+
+Beside what Lightning keeps, a checkpoint has an entry `lit_ios` of plain values:
+
+    format, version   what the file is
+    rule              all that makes the rule, encoder included, but its weights
+    data              name of the data set
+    table             columns of the table it was trained on
+    trained           class of the module
+    training, validation   fingerprints of the paths
+    calibration       how the threshold was chosen, if it was
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lit_ios.checks import UserError
+
+if TYPE_CHECKING:
+    from lit_ios.data_record import DataRecord
+    from lit_ios.rule import StoppingRule
+
+FORMAT, VERSION = "lit-ios checkpoint", 1
+
+
+def describe(rule: StoppingRule, record: DataRecord | None, trained: str) -> dict[str, Any]:
+    """Return the entry that makes a checkpoint one of ours.
+
+    Args:
+        rule: whose weights the checkpoint holds.
+        record: of the data it was trained on; None if these were no data module of ours.
+        trained: class path of the module.
+    """
+    about: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "rule": rule.spec,
+        "trained": trained,
+    }
+    if record is not None:
+        about |= {
+            "data": record.name,
+            "table": record.table._asdict(),
+            "training": record.training,
+            "validation": record.validation,
+        }
+    return about
 
 
 def write_checkpoint(content: dict[str, Any], file: str | Path) -> None:
@@ -35,11 +76,28 @@ def read_checkpoint(file: str | Path) -> dict[str, Any]:
     if not Path(file).is_file():
         raise UserError(f"there is no file {file}")
     try:
-        content = torch.load(file, map_location="cpu", weights_only=True)
-        _ = content["hyper_parameters"]["feature_names"], content["state_dict"]
-        _ = dict(content.get("lit_ios", {}))
+        content = dict(torch.load(file, map_location="cpu", weights_only=True))
+        about = dict(content.get("lit_ios", {}))
+        known = about.get("format") == FORMAT and isinstance(content["state_dict"], dict)
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from None
     except Exception:  # what torch raises depends on what the file holds instead
-        raise UserError(f"{file} is no checkpoint of this program") from None
-    return dict(content)
+        known = False
+    if not known:
+        raise UserError(f"{file} is not a lit-ios checkpoint")
+    if about.get("version") != VERSION:
+        raise UserError(
+            f"{file} has version {about.get('version')!r} of the checkpoint format; this program "
+            f"reads version {VERSION}"
+        )
+    return content
+
+
+def rule_weights(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the rule's state out of a checkpoint's."""
+    prefix = "rule."
+    return {
+        name.removeprefix(prefix): values
+        for name, values in content["state_dict"].items()
+        if name.startswith(prefix)
+    }

@@ -6,23 +6,25 @@ import logging
 import os
 import re
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
+from jsonargparse import set_parsing_settings
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning import LightningDataModule, Trainer
-from pytorch_lightning.callbacks import ProgressBar
+from pytorch_lightning.callbacks import Callback, ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
-from pytorch_lightning.loggers import TensorBoardLogger
+from pytorch_lightning.loggers import Logger, TensorBoardLogger
 
 from lit_ios.checkpoints import read_checkpoint
 from lit_ios.checks import UserError, check_number
-from lit_ios.configs import Settings, gather_config_options, merge_settings, read_settings
+from lit_ios.data_record import InputSettings
+from lit_ios.imports import TRUSTED, allow_packages
 from lit_ios.metrics import MissingClassWarning
 from lit_ios.modules import StoppingModule
+from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
 from lit_ios.variants import variant_name
 
 COMMANDS = ("fit", "validate", "test", "predict")
@@ -47,7 +49,9 @@ class StoppingCLI(LightningCLI):
     def run(cls, args: list[str], default_config: Path) -> StoppingCLI:
         """Parse and carry out a command line, starting from the settings in `default_config`."""
         _be_quiet()
-        files, others = gather_config_options(args)
+        files, others = gather_options(args, "--config", "-c")
+        allowed, others = gather_options(others, "--allow")
+        _allow(allowed)
         if not others or others[0] not in COMMANDS:
             raise UserError(f"the first word must be one of {', '.join(COMMANDS)}; see --help")
         if any(word.startswith("--data.init_args.seed") for word in others):
@@ -94,23 +98,18 @@ class StoppingCLI(LightningCLI):
             help="predict: the .csv or .parquet file of decisions (default: in the run folder).",
         )
         parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=_data_seed)
-        for name in ("feature_names", "lags", "include_time"):
-            parser.link_arguments(
-                "data",
-                f"model.init_args.{name}",
-                compute_fn=partial(self._of_data, name),
-                apply_on="instantiate",
-            )
+        parser.link_arguments(
+            "data", "model.init_args.inputs", compute_fn=self._inputs, apply_on="instantiate"
+        )
 
-    def _of_data(self, name: str, data: Any) -> Any:
-        """Return what the model must know of data that are read as the checkpoint asks for."""
+    def _inputs(self, data: Any) -> InputSettings:
+        """Return what states are made of; data for a checkpoint are read as it read its own."""
         if self.checkpoint is not None:
-            state = read_checkpoint(self.checkpoint).get(type(data).__qualname__)
-            if state is not None:
-                data.load_state_dict(state)
+            data.read_as(read_checkpoint(self.checkpoint)["lit_ios"]["rule"]["encoder"])
         if self.subcommand == "predict":
             data.for_prediction()
-        return getattr(data, name)
+        plain: InputSettings = data.inputs.plain()
+        return plain
 
     def before_instantiate_classes(self) -> None:
         """Set the number of threads; leave the printing of results to RunSummary."""
@@ -225,10 +224,7 @@ def _checkpoint(args: list[str]) -> Path | None:
 
 def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
     """Compare a checkpoint with the model it is to be loaded into."""
-    saved, names = read_checkpoint(checkpoint)["state_dict"], list(model.hparams["feature_names"])
-    known = read_checkpoint(checkpoint)["hyper_parameters"]["feature_names"]
-    if names != known:
-        raise UserError(f"--ckpt_path: {checkpoint} is for the features {known}, not {names}")
+    saved = read_checkpoint(checkpoint)["state_dict"]
     wanted = {name: value.shape for name, value in model.state_dict().items()}
     different = sorted(set(wanted) ^ set(saved)) or [
         name for name, shape in wanted.items() if saved[name].shape != shape
@@ -241,15 +237,26 @@ def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
 
 
 def _check_class(role: str, settings: Settings, base: type) -> None:
-    """Refuse a class name that is none of ours, listing those there are."""
+    """Refuse a class name that is not one of ours, listing those there are."""
     name = str((settings.get(role) or {}).get("class_path", ""))
-    known, todo = {}, [base]
-    while todo:
-        cls = todo.pop()
-        known[cls.__name__] = cls
-        todo += cls.__subclasses__()
+    known = {cls.__name__ for cls in _subclasses(base)}
     if "." not in name and name not in known:
         raise UserError(f"{role}: no class {name!r}; there are {', '.join(sorted(known))}")
+
+
+def _allow(packages: list[str]) -> None:
+    """Let settings name classes of trusted and allowed packages, and of those imported already."""
+    allow_packages(packages)
+    bases: list[type] = [StoppingModule, LightningDataModule, Callback, Logger]
+    imported = [cls.__module__ for base in bases for cls in _subclasses(base)]
+    set_parsing_settings(
+        import_path_denylist=["*"], import_path_allowlist=[*TRUSTED, *packages, *imported]
+    )
+
+
+def _subclasses(base: type) -> list[type]:
+    """Return a class and all its subclasses."""
+    return [base, *(cls for child in base.__subclasses__() for cls in _subclasses(child))]
 
 
 def _data_seed(seed: Any) -> int:
@@ -265,7 +272,7 @@ def _be_quiet() -> None:
     warnings.filterwarnings("ignore", message="LightningCLI's args parameter")
     warnings.filterwarnings("ignore", message=".*LeafSpec")
     warnings.filterwarnings("ignore", message="It is recommended to use `self.log")
-    warnings.filterwarnings("ignore", message="The dirpath has changed from")  # not when resuming
+    warnings.filterwarnings("ignore", message="The dirpath has changed from")  # when only tested
     warnings.filterwarnings("ignore", category=MissingClassWarning)  # the summary says it
     warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
     warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")

@@ -17,11 +17,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lit_ios import modules
+from lit_ios.batches import path_batch
 from lit_ios.checks import UserError, check_choice, check_number
-from lit_ios.metrics import BalancedAccuracy
+from lit_ios.functional.outcomes import measure
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
-from lit_ios.variants import VARIANTS
+from lit_ios.variants import find_variant
 
 Column = int | str
 
@@ -46,9 +46,11 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lags: how many earlier rows are part of the state.
         include_time: whether the time since the path began is part of the state.
         hidden: layer sizes.
-        members: networks trained together, of which the majority decides.
-        folds: train on the held-out paths too: each member leaves out one of so many folds of all
-            paths, on which it is validated. Must divide `members`.
+        members: networks trained together, the mean of whose margins decides; by default those of
+            the variant.
+        folds: train on the held-out paths too: all paths are dealt out into this many folds, and
+            each member leaves out one, on which it is validated; by default those of the variant.
+            Must divide `members`.
         learning_rate: Adam's learning rate.
         batch_size: rows per batch.
         model_args: further arguments of the variant's module, by name.
@@ -66,7 +68,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lags: int = 0,
         include_time: bool = True,
         hidden: tuple[int, ...] = (64, 64),
-        members: int = 1,
+        members: int | None = None,
         folds: int | None = None,
         learning_rate: float = 0.01,
         batch_size: int = 128,
@@ -85,8 +87,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, groups: Any = None, times: Any = None  # noqa: N803
     ) -> StoppingClassifier:  # fmt: skip
         """Train on the rows of stopped paths."""
-        if self.variant not in VARIANTS:
-            raise UserError(f"there is no variant {self.variant!r}, only {', '.join(VARIANTS)}")
+        find_variant(self.variant)
         check_number("epochs", self.epochs, above=0)
         if self.epochs != int(self.epochs):
             raise UserError(f"epochs must be a whole number, got {self.epochs}")
@@ -103,7 +104,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def decision_function(self, X: Any, groups: Any = None, times: Any = None) -> FloatArray:  # noqa: N803
-        """Return margin − threshold of each row: the policy stops from 0 on; (N,)."""
+        """Return margin − threshold of each row: the policy stops where it is at least 0; (N,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)  # noqa: N806
         paths, order = self._paths(X, groups, times)
@@ -127,15 +128,11 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, groups: Any = None, times: Any = None) -> float:  # noqa: N803
         """Return the balanced accuracy M1: rows count as stopped from the first stop on."""
-        from lit_ios.batches import path_batch
-
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)  # noqa: N806
         paths, _ = self._paths(X, groups, times, y == self.classes_[1])
-        metric = BalancedAccuracy(sync_on_compute=False)
         margin = torch.from_numpy(self.policy_.margins(paths))
-        metric.update(margin, path_batch(paths), self.policy_.threshold)
-        return float(metric.compute())
+        return measure(margin, path_batch(paths), self.policy_.threshold).balanced_accuracy
 
     def __sklearn_tags__(self) -> Any:
         """Say that there are two classes."""
@@ -221,42 +218,40 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         import pytorch_lightning as pl
         from pytorch_lightning.callbacks import ModelCheckpoint
 
-        from callbacks import ConfidenceDecay, EpsilonDecay
+        import callbacks
+        from callbacks import EpsilonDecay
         from datamodules import PathsData
+        from lit_ios import modules
+        from lit_ios.modules.evaluation import Margin
         from lit_ios.policy import StoppingPolicy
 
-        variant = VARIANTS[self.variant]
+        variant = find_variant(self.variant)
         state = self.random_state  # None and generators as scikit-learn takes them
         seed = state if isinstance(state, int) else int(check_random_state(state).randint(2**31))
-        data = PathsData(
-            paths,
-            oversampling=variant.oversampling,
-            batch_by=variant.batch_by,
-            batch_size=self.batch_size,
-            lags=_plain(self.lags),
-            include_time=_plain(self.include_time),
-            validation_share=self.validation_share,
-            folds=self.folds,
-            seed=seed,
-        )
-        check_choice("margin", self.margin, modules.base.Margin)
+        given = {
+            "batch_size": self.batch_size,
+            "lags": self.lags,
+            "include_time": self.include_time,
+            "validation_share": self.validation_share,
+        }
+        given |= {} if self.folds is None else {"folds": self.folds}
+        data = PathsData(paths, **_plain(variant.data | given), seed=seed)
+        check_choice("margin", self.margin, Margin)
         with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder, _quiet():
             torch.manual_seed(seed)
-            arguments = {
-                "feature_names": data.feature_names,
-                "lags": self.lags,
-                "include_time": self.include_time,
+            arguments = variant.model["init_args"] | {
                 "hidden": list(self.hidden),
-                "members": self.members,
                 "margin": self.margin,
                 "learning_rate": self.learning_rate,
             }
-            model = getattr(modules, variant.model)(**_plain(arguments | (self.model_args or {})))
+            arguments |= {} if self.members is None else {"members": self.members}
+            model_class = getattr(modules, variant.model["class_path"])
+            model = model_class.for_data(data, **_plain(arguments | (self.model_args or {})))
             best = ModelCheckpoint(
                 folder, "best", monitor="val/balanced_accuracy", mode="max",
                 enable_version_counter=False, save_on_train_epoch_end=True,
             )  # fmt: skip
-            decays = [EpsilonDecay(), *([ConfidenceDecay()] if variant.confidence_decay else [])]
+            decays = [EpsilonDecay(), *(getattr(callbacks, name)() for name in variant.callbacks)]
             trainer = pl.Trainer(
                 accelerator="cpu", devices=1, max_epochs=int(self.epochs),
                 callbacks=[*decays, best], logger=False, enable_progress_bar=False,

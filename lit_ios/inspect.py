@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 
 from lit_ios.readers import Missing, TableError, TableRoles, read_columns, read_paths
-from lit_ios.readers.columns import TimeUnit
+from lit_ios.times import TimeUnit
 from lit_ios.trajectories import TrajectorySet
 
 

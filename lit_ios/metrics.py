@@ -7,7 +7,7 @@ a grid and the truth there. A class that is absent gives NaN and one warning.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torchmetrics import Metric, MetricCollection
 from torchmetrics.utilities import dim_zero_cat
 
 from lit_ios.batches import PathBatch
-from lit_ios.functional import stopping_time, stops
+from lit_ios.functional import stops
 from lit_ios.functional.frontier import (
     Frontier,
     best_balance,
@@ -24,32 +24,11 @@ from lit_ios.functional.frontier import (
     frontier_area,
     records,
 )
+from lit_ios.functional.outcomes import balance_counts, outcome
 
 
 class MissingClassWarning(UserWarning):
     """A metric has no row or path of a class it needs."""
-
-
-class Outcome(NamedTuple):
-    """What the policy's first stop did on each path; (P,) each."""
-
-    stop_step: Tensor  # τ̂ (E9), NEVER if none
-    caught: Tensor  # bool: τ̂ ≤ τ; of use on stopped paths
-    time_left: Tensor  # from τ̂ to the event in the data's unit; NaN if not caught or unknown
-
-
-def outcome(margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> Outcome:
-    """Follow each path to its first margin at or above the threshold."""
-    stop = stops(margin, threshold)
-    stop_step = stopping_time(stop, paths.step, paths.path, len(paths.stopped))
-    first_row = paths.first_row[paths.last_row]
-    caught = stop_step <= paths.step[paths.last_row]
-    stop_row = torch.where(caught, first_row + stop_step, paths.last_row)
-    event = paths.event_time
-    if event is None:
-        event = torch.where(paths.stopped, paths.time[paths.last_row], torch.nan)
-    time_left = torch.where(caught, event - paths.time[stop_row], torch.nan)
-    return Outcome(stop_step, caught, time_left)
 
 
 class _CountingMetric(Metric):
@@ -88,13 +67,11 @@ class BalancedAccuracy(_CountingMetric):
 
     def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
         """Count expert stops reached in time and continue rows passed."""
-        result = outcome(margin, paths, threshold)
-        self.caught += (result.caught & paths.stopped).sum()
-        self.events += paths.stopped.sum()
-        steps = paths.step[paths.last_row]  # = number of continue rows of a stopped path
-        rows = torch.where(paths.stopped, steps, steps + 1)
-        self.continued += torch.minimum(result.stop_step, rows).sum()
-        self.continue_rows += rows.sum()
+        counts = balance_counts(outcome(margin, paths, threshold), paths)
+        self.caught += counts.caught
+        self.events += counts.events
+        self.continued += counts.continued
+        self.continue_rows += counts.continue_rows
 
     def compute(self) -> Tensor:
         """Return the balanced accuracy."""

@@ -1,4 +1,4 @@
-"""Knowing paths again: by name with all rows, and by some rows that no other path has.
+"""Recognising paths: by name with all rows, and by some rows that no other path has.
 
 A threshold must not be calibrated on training paths, also if they were renamed or cut.
 """
@@ -13,20 +13,19 @@ import numpy.typing as npt
 
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet, row_blocks
 
-MARKS = 16  # rows by which a path is known again
+MARKS = 16  # rows that identify a path
 Hashes = npt.NDArray[np.uint64]
 NO_HASH = np.uint64(2**64 - 1)
-Known = dict[str, list[Any]]  # plain values, as checkpoints keep them
+Fingerprints = dict[str, list[Any]]  # plain values, as checkpoints keep them
 
 
-def marks(paths: TrajectorySet, features: int) -> Known:
-    """Return by what the paths are known again: digests of whole ones, and some rows of each.
+def fingerprints(paths: TrajectorySet) -> Fingerprints:
+    """Return fingerprints that identify paths: digests of whole ones, and some rows of each.
 
     Args:
-        paths: paths of features, or of states made of them.
-        features: how many coordinates are features.
+        paths: of raw columns.
     """
-    hashes = row_hashes(paths.states[:, :features])
+    hashes = row_hashes(paths.states)
     order = np.argsort(hashes, kind="stable")  # equal ones stay in the order of paths
     hashes, path = hashes[order], paths.path_of_row[order]
     del order  # there may be millions of rows
@@ -40,15 +39,15 @@ def marks(paths: TrajectorySet, features: int) -> Known:
     rows: list[list[int]] = [[] for _ in range(len(paths))]
     for value, number in zip(hashes[kept].tolist(), path[kept].tolist(), strict=True):
         rows[number].append(value)
-    return {"whole": _digests(paths, features), "rows": rows}
+    return {"whole": _digests(paths), "rows": rows}
 
 
-def joined(parts: list[Known]) -> Known:
-    """Return what several processes know, as one."""
+def join_fingerprints(parts: list[Fingerprints]) -> Fingerprints:
+    """Return the fingerprints of several processes' paths as one set."""
     return {name: [mark for part in parts for mark in part[name]] for name in ("whole", "rows")}
 
 
-def known_again(paths: TrajectorySet, features: int, known: Known) -> list[str]:
+def recognised(paths: TrajectorySet, known: Fingerprints) -> list[str]:
     """Return the names of paths that are among the known ones: unchanged, or renamed or cut.
 
     The marks of a path are its least hashes. Any part of it has no other rows in the range of these
@@ -59,13 +58,13 @@ def known_again(paths: TrajectorySet, features: int, known: Known) -> list[str]:
     if not known:
         return []
     whole = set(known["whole"])
-    met = np.array([digest in whole for digest in _digests(paths, features)])
+    met = np.array([digest in whole for digest in _digests(paths)])
     sizes = np.array([len(rows) for rows in known["rows"]], dtype=int)
     if sizes.sum():
         values = np.array([mark for rows in known["rows"] for mark in rows], dtype=np.uint64)
         owner = np.repeat(np.arange(len(sizes)), sizes)
         order = np.argsort(values)
-        found = row_hashes(paths.states[:, :features])
+        found = row_hashes(paths.states)
         at = order[np.searchsorted(values, found, sorter=order).clip(max=len(values) - 1)]
         hit = values[at] == found
         pairs = np.stack([paths.path_of_row[hit], owner[at[hit]], at[hit]])
@@ -99,9 +98,9 @@ def _mix(x: Hashes) -> Hashes:
     return x ^ (x >> np.uint64(31))
 
 
-def _digests(paths: TrajectorySet, features: int) -> list[str]:
+def _digests(paths: TrajectorySet) -> list[str]:
     """Return a digest of each path's name and rows."""
-    values = np.ascontiguousarray(paths.states[:, :features], dtype=np.float32)
+    values = np.ascontiguousarray(paths.states, dtype=np.float32)
     bounds: IntArray = paths.offsets
     return [
         hashlib.blake2b(

@@ -11,7 +11,7 @@ Rows of all paths lie one below the other; `offsets` says where each path begins
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,11 +24,13 @@ FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
+Categories = Mapping[str, tuple[str, ...]]
+
 STOP, CONTINUE = 0, 1
 
 
 class TrajectoryError(UserError):
-    """Data that are no valid stopped paths; the message says where."""
+    """Data that are not valid stopped paths; the message says where."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,10 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class TrajectorySet:
-    """Many paths, stored by column; see the module's sketch for the shapes."""
+    """Many paths, stored by column; see the module's sketch for the shapes.
+
+    Columns of text are coded 0, 1, …; `categories` says what the codes of each stand for.
+    """
 
     states: FloatArray
     times: FloatArray
@@ -83,6 +88,7 @@ class TrajectorySet:
     names: tuple[str, ...]
     feature_names: tuple[str, ...] = field(default=())
     event_times: FloatArray | None = None
+    categories: Categories = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the columns against each other."""
@@ -178,6 +184,7 @@ class TrajectorySet:
             names=tuple(self.names[i] for i in chosen),
             feature_names=self.feature_names,
             event_times=None if self.event_times is None else self.event_times[chosen],
+            categories=self.categories,
         )
 
     def followed_by(self, other: TrajectorySet) -> TrajectorySet:
@@ -193,14 +200,16 @@ class TrajectorySet:
             names=self.names + other.names,
             feature_names=self.feature_names,
             event_times=events,
+            categories=self.categories,
         )
 
     def with_states(
         self, states: FloatArray, feature_names: Sequence[str] | None = None
     ) -> TrajectorySet:
-        """Return the same paths with other states, row by row."""
-        names = self.feature_names if feature_names is None else tuple(feature_names)
-        return replace(self, states=states, feature_names=names)
+        """Return the same paths with other states, row by row; named anew, they are all numbers."""
+        if feature_names is None:
+            return replace(self, states=states)
+        return replace(self, states=states, feature_names=tuple(feature_names), categories={})
 
     @property
     def lengths(self) -> IntArray:

@@ -1,39 +1,84 @@
-"""The variants: their names, and what makes each."""
+"""The variants, as the files of configs/model declare them: there and nowhere else."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from lit_ios.checks import UserError
+from lit_ios.settings import Settings, read_settings
 
 
 class Variant(NamedTuple):
-    """What makes a variant; the files in configs/model say the same."""
+    """What a file of configs/model says."""
 
-    model: str  # class in lit_ios.modules
-    oversampling: str = "none"
-    batch_by: str = "rows"
-    confidence_decay: bool = False
+    name: str  # of the file
+    label: str  # as in the paper: the file's first comment up to a colon
+    model: Settings  # class_path and init_args
+    data: Settings  # arguments of the data module
+    callbacks: tuple[str, ...]  # class names of those it adds
+
+    @property
+    def traits(self) -> tuple[Any, ...]:
+        """What tells variants apart."""
+        oversampling, folds = self.data.get("oversampling", "none"), self.data.get("folds")
+        decays = "ConfidenceDecay" in self.callbacks
+        return self.model["class_path"], oversampling, decays, folds is not None
 
 
-VARIANTS = {
-    "classifier": Variant("Classifier"),
-    "classifier_smote": Variant("Classifier", "smote"),
-    "iqs": Variant("IQS"),
-    "iqs_smote": Variant("IQS", "smote"),
-    "iqs_cs_smote": Variant("IQS", "smote", confidence_decay=True),
-    "model_based_iqs": Variant("ModelBasedIQS"),
-    "model_based_iqs_smote": Variant("ModelBasedIQS", "smote"),
-    "model_based_iqs_cs_smote": Variant("ModelBasedIQS", "smote", confidence_decay=True),
-    "do_iqs": Variant("DOIQS", batch_by="paths"),
-    "do_iqs_lb": Variant("DOIQS", "bootstrap", "paths"),
-}
+def configs_folder() -> Path:
+    """Return the folder of settings files: of the clone, or inside the installed package."""
+    here = Path(__file__).resolve().parent
+    return next(f for f in (here / "configs", here.parent / "configs") if f.is_dir())
+
+
+@cache
+def variants() -> dict[str, Variant]:
+    """Return all declared variants by name, in the order of the paper's table."""
+    found = [_read(file) for file in sorted(configs_folder().glob("model/*.yaml"))]
+    order = ("Classifier", "IQS", "ModelBasedIQS", "DOIQS")
+    place = {name: number for number, name in enumerate(order)}
+    found.sort(
+        key=lambda v: ("folds" in v.data, place.get(v.model["class_path"], len(order)), len(v.name))
+    )
+    return {variant.name: variant for variant in found}
+
+
+def find_variant(name: str) -> Variant:
+    """Return a declared variant; refuse a name that is none."""
+    known = variants()
+    if name not in known:
+        raise UserError(f"there is no variant {name!r}; there are {', '.join(known)}")
+    return known[name]
+
+
+def _read(file: Path) -> Variant:
+    settings = read_settings(file)
+    comment = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("#")
+    model = {"init_args": {}} | settings["model"]
+    added = (settings.get("trainer") or {}).get("callbacks+") or []
+    return Variant(
+        name=file.stem,
+        label=comment.partition(":")[0].strip(),
+        model=model,
+        data=(settings.get("data") or {}).get("init_args") or {},
+        callbacks=tuple(callback["class_path"] for callback in added),
+    )
 
 
 def variant_name(model: object, datamodule: Any, callbacks: Iterable[object]) -> str:
-    """Name a variant by the model's class, oversampling, schedules and folds: do_iqs_lb."""
-    confidence = any(getattr(callback, "buffer", "") == "confidence" for callback in callbacks)
-    suffix = {"none": "", "smote": "_cs_smote" if confidence else "_smote", "bootstrap": "_lb"}
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=DO)(?=IQS)", "_", type(model).__name__)
-    folds = "_folds" if datamodule.folds else ""
-    return words.lower() + suffix[datamodule.oversampling] + folds
+    """Name what is trained: the declared variant it is, or its class and what it is trained on."""
+    decays = any(type(callback).__name__ == "ConfidenceDecay" for callback in callbacks)
+    oversampling, folds = datamodule.oversampling, datamodule.folds is not None
+    traits = (type(model).__name__, oversampling, decays, folds)
+    for variant in variants().values():
+        if variant.traits == traits:
+            return variant.name
+    words = [type(model).__name__]
+    words += ["CS"] if decays else []
+    words += [] if oversampling == "none" else ["LB" if oversampling == "bootstrap" else oversampling]
+    words += ["folds"] if folds else []
+    return "_".join(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=DO)(?=IQS)", "_", w).lower() for w in words)

@@ -25,7 +25,7 @@ from lit_ios.functional.losses import (
     policy_loss,
     weighted_mean,
 )
-from lit_ios.functional.stopping import NEVER, margin, stopping_time, stops
+from lit_ios.functional.stopping import NEVER, first_stops, margin, stopping_time, stops
 from lit_ios.functional.values import (
     action_value,
     alive,
@@ -55,6 +55,7 @@ __all__ = [
     "cumulative_gain",
     "discount",
     "dynamics_loss",
+    "first_stops",
     "gain_loss",
     "gain_target",
     "iq_loss",

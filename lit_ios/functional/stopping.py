@@ -39,3 +39,8 @@ def stopping_time(stop: Tensor, step: Tensor, path: Tensor, paths: int) -> Tenso
     candidates = torch.where(stop, step, NEVER)
     never = torch.full((paths,), NEVER, dtype=torch.int64, device=stop.device)
     return never.scatter_reduce(0, path, candidates, "amin")
+
+
+def first_stops(stop: Tensor, step: Tensor, path: Tensor, paths: int) -> Tensor:
+    """Mark the row at which each path is stopped first; (N,) bool. See `stopping_time`."""
+    return step == stopping_time(stop, step, path, paths)[path]

@@ -5,6 +5,6 @@ from lit_ios.modules.classifier import Classifier
 from lit_ios.modules.do_iqs import DOIQS
 from lit_ios.modules.iqs import IQS
 from lit_ios.modules.model_based import ModelBasedIQS
-from lit_ios.modules.outputs import PathOutput
+from lit_ios.modules.views import View
 
-__all__ = ["DOIQS", "IQS", "Classifier", "ModelBasedIQS", "PathOutput", "StoppingModule"]
+__all__ = ["DOIQS", "IQS", "Classifier", "ModelBasedIQS", "StoppingModule", "View"]

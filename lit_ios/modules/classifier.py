@@ -25,8 +25,8 @@ class Classifier(StoppingModule):
 
     def view(self, batch: TrainBatch) -> View:
         """Look at a batch without its successors."""
-        return StateView(self, batch)
+        return StateView(self.rule, batch, self.confidence)
 
     def q_loss(self, view: View) -> ClassifierLoss:
         """Return the cross-entropy of the policy."""
-        return cross_entropy_loss(view.q, view.batch.action, view.weight, self.epsilon)
+        return cross_entropy_loss(view.q, view.batch.action, view.weight, self.rule.epsilon)

@@ -1,7 +1,7 @@
 """Weights and gradients of many small tensors as one vector each.
 
-An optimizer then steps one tensor per part instead of a dozen, and one operation clears all
-gradients. The weights a module knows by name are views of the vector.
+One operation then clears all gradients, and an optimizer that treats every number alike steps
+one tensor per part instead of a dozen. The weights a module knows by name are views of the vector.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class FlatParts:
     """The weights of all parts in one vector, and their gradient.
 
     Args:
-        parts: the parameters of each part. Parts may overlap if they are neighbours, as the trunk
-            belongs to dynamics and Q.
+        parts: the parameters of each part. Parts may overlap if they are neighbours, as the
+            head's features belong to dynamics and Q.
     """
 
     def __init__(self, parts: Sequence[Sequence[nn.Parameter]]) -> None:
@@ -33,33 +33,22 @@ class FlatParts:
             self._views.append((parameter, self.gradient[start:end].view_as(parameter)))
             where[parameter] = (start, end)
         self.pieces = []  # one parameter for each part, for its optimizer
-        self._parts = {}  # their gradients, tensor by tensor
+        self._gradients = []  # of each part, tensor by tensor
         for part in parts:
             start, end = min(where[p][0] for p in part), max(where[p][1] for p in part)
             assert end - start == sum(p.numel() for p in part), "a part must be one piece"
             piece = nn.Parameter(weights[start:end])
             piece.grad = self.gradient[start:end]
             self.pieces.append(piece)
-            self._parts[piece] = [self.gradient[slice(*where[p])] for p in part]
+            self._gradients.append([self.gradient[slice(*where[p])] for p in part])
 
-    def clip(self, piece: nn.Parameter, largest: float, members: int) -> None:
+    def clip(self, part: int, largest: float, members: int) -> None:
         """Limit the norm of a part's gradient, of each member for itself."""
-        gradients = [gradient.view(members, -1) for gradient in self._parts[piece]]
+        gradients = [gradient.view(members, -1) for gradient in self._gradients[part]]
         norm = torch.stack([gradient.square().sum(1) for gradient in gradients]).sum(0).sqrt()
         factor = (largest / (norm + 1e-6)).clamp_max(1.0)[:, None]
         for gradient in gradients:
             gradient *= factor
-
-    def together(self, optimizers: Sequence[torch.optim.Optimizer]) -> torch.optim.Optimizer:
-        """Return one Adam that steps all pieces as these would, one each, in a third of the time.
-
-        It shares their state; each must have stepped once.
-        """
-        rate = optimizers[0].param_groups[0]["lr"]
-        joint = torch.optim.Adam(self.pieces, lr=rate, fused=True)
-        for piece, optimizer in zip(self.pieces, optimizers, strict=True):
-            joint.state[piece] = optimizer.state[piece]
-        return joint
 
     def collect(self) -> None:
         """Let gradients be added up in the vector, also if others have removed them from it."""

@@ -10,19 +10,11 @@ from torch.func import functional_call
 
 from lit_ios.batches import TrainBatch
 from lit_ios.checks import check_choice
-from lit_ios.functional import (
-    DynamicsError,
-    DynamicsLoss,
-    dynamics_loss,
-    margin,
-    recovered_gains,
-    soft_value,
-)
+from lit_ios.functional import DynamicsError, DynamicsLoss, dynamics_loss
 from lit_ios.modules.base import Part
 from lit_ios.modules.iqs import IQS
-from lit_ios.modules.outputs import PathOutput
 from lit_ios.modules.views import PredictedView
-from lit_ios.networks import Activation, Normalisation, StoppingNetwork
+from lit_ios.rule import StoppingRule
 
 
 class ModelBasedIQS(IQS):
@@ -44,49 +36,42 @@ class ModelBasedIQS(IQS):
         **kwargs: Any,
     ) -> None:
         check_choice("dynamics_error", dynamics_error, DynamicsError)
-        # set first: the network built by the base class depends on them
+        # set first: the rule made by the base class depends on them
         self.dynamics_error, self.value_aware = dynamics_error, value_aware
         super().__init__(**kwargs)
 
-    def build_network(
-        self, hidden: list[int], activation: Activation, normalisation: Normalisation
-    ) -> StoppingNetwork:
-        """Make the network with a dynamics head."""
-        return StoppingNetwork(
-            self.input_dim,
-            hidden,
-            activation,
-            normalisation,
-            self.members,
-            dynamics=True,
-            variance=self.dynamics_error == "gaussian",
-        )
+    def rule_settings(self) -> dict[str, Any]:
+        """Give the rule a model of what comes next."""
+        return {"dynamics": True, "variance": self.dynamics_error == "gaussian"}
 
     def part_parameters(self, part: Part) -> Iterable[nn.Parameter]:
         """Return what the optimizer of `part` steps.
 
-        The trunk belongs to Q, whose step sees the summed gradient of a joint update; when the
-        parts alternate, the dynamics train it as well.
+        The head's features belong to Q, whose step sees the summed gradient of a joint update;
+        when the parts alternate, the dynamics train them as well.
         """
-        if part == "q" or self.updates == "alternating":
-            yield from self.network.trunk.parameters()
-        head = self.network.q_head if part == "q" else self.network.dynamics_head
-        assert head is not None
-        yield from head.parameters()
+        if part != "dynamics":
+            yield from super().part_parameters(part)
+            return
+        if self.updates == "alternating":
+            values = {id(parameter) for parameter in self.rule.head.value_parameters()}
+            yield from (p for p in self.rule.head.parameters() if id(p) not in values)
+        assert self.rule.dynamics is not None
+        yield from self.rule.dynamics.parameters()
 
     def view(self, batch: TrainBatch) -> PredictedView:
         """Look at a batch with predicted successors."""
-        return PredictedView(self, batch)
+        return PredictedView(self.rule, batch, self.confidence)
 
     def dynamics_loss(self, view: PredictedView) -> DynamicsLoss:
         """Return the one-step prediction error."""
-        predicted, log_variance = view.successor
+        predicted, log_variance = view.prediction
         values: tuple[Tensor | None, Tensor | None] = (None, None)
         if self.value_aware:
-            values = (self._fixed_value(predicted), self._fixed_value(view.next_state))
+            values = (self._fixed_value(view, predicted), self._fixed_value(view, view.observed))
         return dynamics_loss(
             predicted,
-            view.next_state,
+            view.observed,
             view.batch.action,
             view.weight,
             error=self.dynamics_error,
@@ -95,21 +80,19 @@ class ModelBasedIQS(IQS):
             observed_value=values[1],
         )
 
-    def _fixed_value(self, state: Tensor) -> Tensor:
-        """V(s) with Q's weights held constant, so that only the dynamics learn from it."""
-        weights = {name: p.detach() for name, p in self.network.named_parameters()}
-        return soft_value(functional_call(self.network, weights, (state,)), self.epsilon)
+    def _fixed_value(self, view: PredictedView, successor: Tensor) -> Tensor:
+        """V at a successor with the weights held constant, so that only the dynamics learn."""
+        weights = {f"rule.{name}": p.detach() for name, p in self.rule.named_parameters()}
+        given = (successor, view.h.detach(), view.batch.step)
+        return functional_call(_ValueAt(self.rule), weights, given)  # type: ignore[no-any-return]
 
-    def evaluate(
-        self, state: Tensor, step: Tensor, first_row: Tensor, gains: bool = False
-    ) -> PathOutput:
-        """Judge rows; g(s) = Q(s,1) − γ V(ŝ') (E10)."""
-        if not gains:
-            return super().evaluate(state, step, first_row)
-        features = self.network.trunk(state)
-        q = self.network.q_head(features)
-        predicted, _ = self.network.successor(state, features)
-        recovered = recovered_gains(
-            q, soft_value(self.network(predicted), self.epsilon), self.gamma
-        )
-        return PathOutput(q, margin(q), gain=recovered.go)
+
+class _ValueAt(nn.Module):
+    """V at a successor, as a function of the rule's weights."""
+
+    def __init__(self, rule: StoppingRule) -> None:
+        super().__init__()
+        self.rule = rule
+
+    def forward(self, successor: Tensor, h: Tensor, t: Tensor) -> Tensor:
+        return self.rule.value_at(successor, h, t)

@@ -7,67 +7,80 @@ optimizer step. With several members, what depends on weights has a first axis f
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from lit_ios.batches import TrainBatch
 from lit_ios.checks import UserError
-from lit_ios.functional import confidence_weight, cumulative_gain, soft_value
-
-if TYPE_CHECKING:
-    from lit_ios.modules.base import StoppingModule
-    from lit_ios.modules.do_iqs import DOIQS
+from lit_ios.functional import confidence_weight, soft_value
+from lit_ios.rule import GainMemory, StoppingRule, join
 
 
 class View:
-    """Observed transitions: states and successors as they are in the data."""
+    """Observed transitions: states and successors as they are in the data.
 
-    def __init__(self, module: StoppingModule, batch: TrainBatch) -> None:
-        self.module, self.batch = module, batch
+    Args:
+        rule: that is being learnt.
+        batch: of transitions.
+        confidence: in synthetic rows (E4).
+    """
+
+    def __init__(self, rule: StoppingRule, batch: TrainBatch, confidence: Tensor) -> None:
+        self.rule, self.batch, self.confidence = rule, batch, confidence
 
     @cached_property
     def weight(self) -> Tensor:
-        """How much each row counts: its copies, E4, and what each member drew of it."""
-        batch, drawn = self.batch, self.module.drawn
-        weight = batch.copies * confidence_weight(batch.synthetic, self.module.confidence)
-        return weight if drawn is None else weight * drawn[:, batch.path]
+        """How much each row counts: its copies, and E4; (B,) or (K, B)."""
+        return self.batch.copies * confidence_weight(self.batch.synthetic, self.confidence)
 
     @cached_property
-    def state(self) -> Tensor:
-        """What Q takes; (B, D)."""
-        return self.batch.state
+    def first_row(self) -> Tensor:
+        """Where each row's path begins, for what adds up along paths; (B,)."""
+        if self.batch.first_row is None:
+            raise UserError(
+                "this needs batches of whole paths: set data.init_args.batch_by to paths"
+            )
+        return self.batch.first_row
 
     @cached_property
-    def next_state(self) -> Tensor:
-        """What was observed next; (B, D)."""
-        return self.batch.next_state
+    def h(self) -> Tensor:
+        """What the path remembers at each row; (…, B, C)."""
+        batch = self.batch
+        if self.rule.memory.width == 0:
+            return batch.state[:, :0]
+        return self.rule.memory.scan(batch.state, batch.step, self.first_row)
+
+    @cached_property
+    def next_h(self) -> Tensor:
+        """What it remembers at the row after, which is the one below; (…, B, C)."""
+        return self.h.roll(-1, dims=-2)
 
     @cached_property
     def q(self) -> Tensor:
         """Q(s, ·); (B, 2)."""
-        return self._q_now_and_next[..., : len(self.state), :]
+        return self._q_now_and_next[..., : self.batch.state.shape[0], :]
 
     @cached_property
     def value(self) -> Tensor:
         """V(s); (B,)."""
-        return self._values[..., : len(self.batch.state)]
+        return self._values[..., : self.batch.state.shape[0]]
 
     @cached_property
     def next_value(self) -> Tensor:
         """V(s'); (B,)."""
-        return self._values[..., len(self.batch.state) :]
+        return self._values[..., self.batch.state.shape[0] :]
 
     @cached_property
     def _q_now_and_next(self) -> Tensor:
         """One pass for both; (2B, 2)."""
-        return self.module.network(torch.cat([self.state, self.next_state]))  # type: ignore[no-any-return]
+        state = torch.cat([self.batch.state, self.batch.next_state])
+        return self.rule.values(state, torch.cat([self.h, self.next_h], dim=-2))
 
     @cached_property
     def _values(self) -> Tensor:
         """V of both; (2B,)."""
-        return soft_value(self._q_now_and_next, self.module.epsilon)
+        return soft_value(self._q_now_and_next, self.rule.epsilon)
 
 
 class StateView(View):
@@ -76,7 +89,7 @@ class StateView(View):
     @cached_property
     def q(self) -> Tensor:
         """Q(s, ·); (B, 2)."""
-        return self.module.network(self.state)  # type: ignore[no-any-return]
+        return self.rule.values(self.batch.state, self.h)
 
 
 class PredictedView(View):
@@ -84,62 +97,54 @@ class PredictedView(View):
 
     @cached_property
     def features(self) -> Tensor:
-        """Output of the trunk; (B, H)."""
-        return self.module.network.trunk(self.state)  # type: ignore[no-any-return]
+        """What Q and the dynamics are linear in; (B, H)."""
+        return self.rule.head.features(self.batch.state, self.h)
 
     @cached_property
     def q(self) -> Tensor:
         """Q(s, ·); (B, 2)."""
-        return self.module.network.q_head(self.features)  # type: ignore[no-any-return]
+        return self.rule.head.values(self.features)
 
     @cached_property
-    def successor(self) -> tuple[Tensor, Tensor | None]:
-        """Predicted successor ŝ' and, if modelled, its log-variance; (B, D)."""
-        return self.module.network.successor(self.state, self.features)
+    def prediction(self) -> tuple[Tensor, Tensor | None]:
+        """Predicted successor and, if modelled, its log-variance; (B, D)."""
+        return self.rule.predict(self.batch.state, self.h, self.features)
+
+    @cached_property
+    def observed(self) -> Tensor:
+        """What was observed where the prediction is; (B, D)."""
+        following = self.batch.next_state
+        return join(following, self.next_h) if self.rule.memory.predicted else following
 
     @cached_property
     def _q_now_and_next(self) -> Tensor:
         """Q at s, and at ŝ' held constant; (2B, 2)."""
-        following = self.module.network(self.successor[0].detach())
-        return torch.cat([self.q, following], dim=-2)
+        constant = self.prediction[0].detach()
+        following = self.rule.split(constant, self.h, self.batch.step)
+        return torch.cat([self.q, self.rule.values(*following)], dim=-2)
 
 
-class AugmentedView(PredictedView):
-    """States augmented by the cumulative gain: s̃ = (s, y) (E6)."""
+class GainView(PredictedView):
+    """States augmented by the cumulative gain, through which no gradient flows (E6)."""
 
-    module: DOIQS
+    @property
+    def memory(self) -> GainMemory:
+        """The memory that adds up gains."""
+        memory = self.rule.memory
+        assert isinstance(memory, GainMemory)
+        return memory
 
     @cached_property
     def gain(self) -> Tensor:
         """g(s); (B,)."""
-        return self.module.gain_network(self.batch.state)  # type: ignore[no-any-return]
+        return self.memory.gain(self.batch.state)
 
     @cached_property
-    def y(self) -> Tensor:
-        """Discounted gains along each path so far; (B,)."""
-        if self.batch.first_row is None:
-            raise UserError(
-                "DO-IQS needs whole paths to add up gains: set data.init_args.batch_by to paths"
-            )
-        gain = self.gain.detach()
-        return cumulative_gain(gain, self.batch.step, self.batch.first_row, self.module.gamma)
-
-    @cached_property
-    def state(self) -> Tensor:
-        """Augmented state (s, y); (B, D + 1)."""
-        return augment(self.batch.state, self.y)
-
-    @cached_property
-    def next_state(self) -> Tensor:
-        """Augmented successor (s', y'), y' being that of the row below; (B, D + 1)."""
-        return augment(self.batch.next_state, self.y.roll(-1, dims=-1))
+    def h(self) -> Tensor:
+        """Discounted gains along each path so far; (…, B, 1)."""
+        return self.memory.add_up(self.gain.detach(), self.batch.step, self.first_row)
 
     @cached_property
     def previous_y(self) -> Tensor:
-        """y⁻, zero at a path's first row; (B,)."""
-        return torch.where(self.batch.step > 0, self.y.roll(1, dims=-1), 0.0)
-
-
-def augment(state: Tensor, y: Tensor) -> Tensor:
-    """Return s̃ = (s, y); (B, D) and (…, B) → (…, B, D + 1)."""
-    return torch.cat([state.expand(*y.shape, -1), y[..., None]], dim=-1)
+        """y⁻, zero at a path's first row; (…, B)."""
+        return torch.where(self.batch.step > 0, self.h[..., 0].roll(1, dims=-1), 0.0)

@@ -14,10 +14,10 @@ from lit_ios.functional.frontier import (
     conformal_margin,
     highest_margins,
 )
-from lit_ios.policy.frontiers import measure
+from lit_ios.functional.outcomes import measure
 
 
-class Wish(NamedTuple):
+class Goal(NamedTuple):
     """What a threshold is to achieve; by default the highest balanced accuracy."""
 
     max_event_miss_rate: float | None = None
@@ -32,7 +32,7 @@ class Wish(NamedTuple):
         return "balanced_accuracy" if self.miss_cost is None else "cost"
 
     def check(self) -> None:
-        """Refuse wishes that contradict each other or cannot be."""
+        """Refuse goals that contradict each other or cannot be reached."""
         if (self.miss_cost is None) != (self.time_cost is None):
             raise UserError("miss_cost and time_cost are needed together")
         if self.max_event_miss_rate is not None and self.miss_cost is not None:
@@ -57,26 +57,26 @@ class Calibration(NamedTuple):
     level: float | None = None  # of the event-miss rate, guaranteed in the mean over fresh paths
 
 
-def calibrate(margin: Tensor, batch: PathBatch, wish: Wish) -> Calibration:
-    """Choose the threshold that comes up to a wish on these paths."""
+def calibrate(margin: Tensor, batch: PathBatch, goal: Goal) -> Calibration:
+    """Choose the threshold that reaches a goal on these paths."""
     if not batch.stopped.any():
         raise UserError("no calibration path was stopped: there is nothing to miss")
     if len(margin) == batch.stopped.sum():
         raise UserError("every calibration path has a single row: there is nothing to continue")
-    if wish.max_event_miss_rate is not None:
-        threshold = conformal_margin(highest_margins(margin, batch), wish.max_event_miss_rate)
-    elif wish.miss_cost is not None and wish.time_cost is not None:
-        threshold = cheapest_margin(margin, batch, wish.miss_cost, wish.time_cost)
+    if goal.max_event_miss_rate is not None:
+        threshold = conformal_margin(highest_margins(margin, batch), goal.max_event_miss_rate)
+    elif goal.miss_cost is not None and goal.time_cost is not None:
+        threshold = cheapest_margin(margin, batch, goal.miss_cost, goal.time_cost)
     else:
         threshold = balanced_margin(margin, batch)
     measured = measure(margin, batch, float(threshold))
     return Calibration(
         threshold=float(threshold),
-        rule=wish.rule,
+        rule=goal.rule,
         paths=len(batch.stopped),
         events=int(batch.stopped.sum()),
-        event_miss_rate=measured["event_miss_rate"],
-        time_to_event=measured["time_to_event_mean"],
-        balanced_accuracy=measured["balanced_accuracy"],
-        level=wish.max_event_miss_rate,
+        event_miss_rate=measured.event_miss_rate,
+        time_to_event=measured.time_to_event,
+        balanced_accuracy=measured.balanced_accuracy,
+        level=goal.max_event_miss_rate,
     )

@@ -6,21 +6,18 @@ in which it stops, and so the sign of margin − threshold, does not depend on w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lit_ios.modules import DOIQS
-from lit_ios.policy.streams import Stream
+from lit_ios.carry import ROWS, THRESHOLD, combine, memory_of
+from lit_ios.rule import StoppingRule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from lit_ios.policy.policy import StoppingPolicy
-
-HISTORY = "gains so far"
 PANELS = (64, 512, 4096)  # pieces of the line, until the shares add up
 PRECISION = 1e-4
 
@@ -34,7 +31,7 @@ class Explanation(NamedTuple):
     stop_gain: float  # G(s) = Q(s, stop)
     continuation_gain: float | None  # g(s), where the variant models it
     average_margin: float  # of the state at the training mean, from where the shares count
-    shares: dict[str, float]  # by coordinate of the state
+    shares: dict[str, float]  # by coordinate of the state, and of what is remembered
     residual: float  # margin − average_margin − the sum of the shares: what integration left over
     values: dict[str, float]  # of the coordinates, in raw units
 
@@ -45,77 +42,61 @@ class Explanation(NamedTuple):
         return margin_shares(self, most)
 
 
-def explain(
-    policy: StoppingPolicy, observation: Any, stream: Stream | None = None,
-    time: float | None = None,
-) -> Explanation:  # fmt: skip
-    """Take the margin of an observation apart by integrated gradients.
+def explain(rule: StoppingRule, columns: Tensor, time: Tensor, carry: Tensor) -> Explanation:
+    """Take the margin of the next row of a path apart by integrated gradients.
 
-    Along the straight line from the training mean to the state, the margin's gradient is
-    integrated coordinate by coordinate, so that the shares add up to the difference but for a small
-    residual where the margin has kinks.
+    Along the straight line from the training mean to the state, and from no memory to what is
+    remembered, the margin's gradient is integrated coordinate by coordinate, so that the
+    shares add up to the difference but for a small residual where the margin has kinks.
 
     Args:
-        policy: whose margin.
-        observation: as for `stream.step`.
-        stream: the live path it would be the next row of; a new path by default. It is not
-            advanced.
-        time: of the observation.
+        rule: whose margin.
+        columns: (1, C) raw.
+        time: (1,) NaN for a usual step after the last row.
+        carry: (1, W) of the path before the row.
     """
-    path = policy.stream() if stream is None else stream.copy()
-    history = np.array(path.state()["y"])
-    decision = path.step(observation, time)
-    saved = path.state()
-    raw = np.concatenate(saved["recent"])
-    if policy.include_time:
-        raw = np.append(raw, decision.time)
-    module = policy.module
-    state = module.standardise(torch.from_numpy(raw))
-    y = torch.from_numpy(history)
-    target = torch.cat([state, y.mean(0, keepdim=True)]) if len(y) else state
     with torch.no_grad():
-        average = float(_margins(policy, torch.zeros_like(target)[None], decision.t, y)[0])
-        output = _judge(policy, state[None], decision.t, y[None])
+        judged = rule.step(columns, time, carry)
+    layout, t = rule.layout, carry[0, ROWS]
+    before = memory_of(layout, carry)  # (…, 1, C)
+    state, margin = judged.state[0], float(judged.margin[0])
+    remembers = layout.memory > 0
+    target = torch.cat([state, torch.ones(1, dtype=state.dtype)]) if remembers else state
+    with torch.no_grad():
+        average = float(_margins(rule, torch.zeros_like(target)[None], before, t)[0])
+        gain = rule.continuation_gain(judged.state, judged.h, carry[:, ROWS])
     for panels in PANELS:
         nodes, weights = _line_rule(panels)
         points = (nodes[:, None] * target).requires_grad_()
-        (gradient,) = torch.autograd.grad(_margins(policy, points, decision.t, y).sum(), points)
+        (gradient,) = torch.autograd.grad(_margins(rule, points, before, t).sum(), points)
         shares = (weights @ gradient) * target
-        residual = decision.margin - average - float(shares.sum())
-        if abs(residual) <= PRECISION * abs(decision.margin - average):
+        residual = margin - average - float(shares.sum())
+        if abs(residual) <= PRECISION * abs(margin - average):
             break
-    names = (*module.state_names, HISTORY) if len(y) else module.state_names
+    names, values = rule.window.state_names, judged.raw[0].tolist()
+    if remembers:
+        names, values = (*names, rule.memory.label), [*values, float(before.mean())]
     return Explanation(
-        margin=decision.margin,
-        threshold=path.threshold,
-        stop=decision.stop,
-        stop_gain=float(output.q[0, 0]),
-        continuation_gain=None if output.gain is None else float(output.gain[0]),
+        margin=margin,
+        threshold=float(carry[0, THRESHOLD]),
+        stop=bool(judged.stop[0]),
+        stop_gain=float(combine(judged.q[..., 0])[0]),
+        continuation_gain=None if gain is None else float(gain[0]),
         average_margin=average,
         shares=dict(zip(names, shares.tolist(), strict=True)),
         residual=residual,
-        values=dict(zip(names, [*raw.tolist(), *([float(y.mean())] if len(y) else [])],
-                        strict=True)),
-    )  # fmt: skip
+        values=dict(zip(names, values, strict=True)),
+    )
 
 
-def _margins(policy: StoppingPolicy, points: Tensor, t: int, y: Tensor) -> Tensor:
-    """Return the margins of states, the last coordinate being the history if there is one."""
-    if not len(y):
-        return torch.as_tensor(_judge(policy, points, t, y).margin)
-    # members differ in their history: their mean moves, the differences stay in proportion
-    mean = y.mean()
-    scale = points[:, -1] / mean if mean != 0 else torch.ones_like(points[:, -1])
-    return torch.as_tensor(_judge(policy, points[:, :-1], t, y * scale[:, None]).margin)
-
-
-def _judge(policy: StoppingPolicy, states: Tensor, t: int, y: Tensor) -> Any:
-    """Judge states (N, D) of one t, with histories (N, K) where the policy has them."""
-    module, step = policy.module, torch.full((len(states),), t)
-    if isinstance(module, DOIQS):
-        previous = y[:, 0] if module.members == 1 else y.T
-        return module.evaluate_rows(states, step, previous).vote()
-    return module.evaluate(states, step, torch.arange(len(states)), gains=True).vote()
+def _margins(rule: StoppingRule, points: Tensor, before: Tensor, t: Tensor) -> Tensor:
+    """Return the margins at points of the line, the last coordinate scaling what is remembered."""
+    steps = t.expand(len(points))
+    state, h = points, before.expand(*before.shape[:-2], len(points), -1)
+    if before.shape[-1]:
+        state, h = points[:, :-1], h * points[:, -1:]
+    q = rule.values(state, rule.memory.advance(h, state, steps))
+    return torch.as_tensor(combine(q[..., 0] - q[..., 1]))
 
 
 def _line_rule(panels: int) -> tuple[Tensor, Tensor]:

@@ -1,15 +1,15 @@
-"""The policy for other programs: one ONNX file, or a program of torch.export.
+"""The rule for other programs: one ONNX file, or a program of torch.export.
 
-Both judge the next row of B paths. Inputs and outputs, in order:
+Every exported rule judges the next row of B paths by one signature:
 
-    features   (B, D) double     raw units (of an engine: setting1 and sensors); what follows
-                                 only where the policy has it
-    history    (B, lags, D)      features of the rows before, newest first; the path's first row
-                                 fills what there is not yet
-    time       (B,) double       since the path began
-    step       (B,) int64        t of the row
-    y          (B, K) double     cumulative gains of the rows before, 0 at first
-    → margin (B,), probability (B,) single, stop (B,) bool, and next_y (B, K) double
+    columns  (B, C) double   raw; text coded as the metadata say, NaN for what is missing
+    time     (B,) double     NaN for a usual step after the last row
+    carry    (B, W) double   what each path remembers; the metadata hold that of a new path
+    → margin (B,) double, probability (B,) double, stop (B,) bool, carry (B, W) double,
+      then named outputs: stop_gain, continuation_gain and margin_spread where the rule has them
+
+A NaN margin means that the row cannot be judged: whoever runs the file must refuse it and keep
+the old carry. `lit_ios.runtime` does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import copy
 import json
 import logging
-import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,135 +24,91 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from lit_ios.carry import CLOCK, Missing, combine
 from lit_ios.checks import UserError
-from lit_ios.functional import stop_probability, stops
-from lit_ios.modules import DOIQS
-from lit_ios.policy.inputs import EngineInputs
+from lit_ios.rule import StoppingRule
 
 if TYPE_CHECKING:
     from lit_ios.policy.policy import StoppingPolicy
 
 OPSET = 20
+FORMAT, VERSION = "lit-ios rule", 1
+INPUTS = ("columns", "time", "carry")
 
 
-class NextRow(nn.Module):
-    """Judges the next row of B paths; standardisation and threshold included.
+class ExportedStep(nn.Module):
+    """The next row of B paths, as a function of tensors.
 
-    What is carried along is in double precision, the networks are in single: other programs know
-    few functions in double.
+    Args:
+        rule: to be exported.
+        missing: how missing values are treated.
+        single: whether networks are in single precision, as ONNX Runtime wants them; what is
+            carried along is in double.
     """
 
-    def __init__(self, policy: StoppingPolicy) -> None:
+    def __init__(self, rule: StoppingRule, missing: Missing, single: bool) -> None:
         super().__init__()
-        module, lags, include_time = policy.module, policy.lags, policy.include_time
-        self.encode = Scaling(policy.inputs) if isinstance(policy.inputs, EngineInputs) else None
-        self.width = len(policy.inputs.names)
-        self.module = copy.deepcopy(module).float()
-        for name in ("state_mean", "state_scale", "threshold"):
-            getattr(self.module, name).data = getattr(module, name).double()
-        self.lags, self.include_time = lags, include_time
-
-    @property
-    def inputs(self) -> list[str]:
-        """Names of what `forward` takes."""
-        wanted = {
-            "features": True,
-            "history": self.lags > 0,
-            "time": self.include_time,
-            "step": isinstance(self.module, DOIQS),
-            "y": isinstance(self.module, DOIQS),
-        }
-        return [name for name, there in wanted.items() if there]
+        self.rule, self.missing = copy.deepcopy(rule), missing
+        if single:
+            for part in (self.rule.head, self.rule.memory, self.rule.dynamics):
+                if part is not None:
+                    part.float()
+            self.rule.epsilon.data = self.rule.epsilon.float()
 
     @property
     def outputs(self) -> list[str]:
-        """Names of what it returns."""
-        known = ["margin", "probability", "stop"]
-        return [*known, "next_y"] if isinstance(self.module, DOIQS) else known
+        """Names of what `forward` returns."""
+        known = ["margin", "probability", "stop", "next_carry", "stop_gain"]
+        known += ["continuation_gain"] if self._has_gain else []
+        return [*known, "margin_spread"] if self.rule.members > 1 else known
+
+    @property
+    def _has_gain(self) -> bool:
+        return self.rule.dynamics is not None or self.rule.memory.part == "gain"
 
     def example(self, rows: int = 2) -> tuple[Tensor, ...]:
         """Return inputs of the right shapes."""
-        width, double = self.width, torch.double
-        known = {
-            "features": torch.zeros(rows, width, dtype=double),
-            "history": torch.zeros(rows, self.lags, width, dtype=double),
-            "time": torch.zeros(rows, dtype=double),
-            "step": torch.zeros(rows, dtype=torch.long),
-            "y": torch.zeros(rows, self.module.members, dtype=double),
-        }
-        return tuple(known[name] for name in self.inputs)
+        columns = torch.zeros(rows, len(self.rule.encoder.columns), dtype=torch.double)
+        return columns, torch.zeros(rows, dtype=torch.double), self.rule.init(rows)
 
-    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
-        """Judge rows given in the order of `inputs`."""
-        given = dict(zip(self.inputs, values, strict=True))
-        rows = [given["features"], *given["history"].unbind(1)] if self.lags else [values[0]]
-        parts = rows if self.encode is None else [self.encode(row) for row in rows]
-        if self.include_time:
-            parts.append(given["time"][:, None])
-        module, state = self.module, self.module.standardise(torch.cat(parts, dim=1))
-        following: tuple[Tensor, ...] = ()
-        if isinstance(module, DOIQS):
-            y = given["y"][:, 0] if module.members == 1 else given["y"].T
-            every = module.evaluate_rows(state, given["step"], y.float())
-            assert every.gain is not None
-            next_y = y + every.gain * torch.pow(module.gamma, given["step"].double())
-            following = (next_y[:, None] if module.members == 1 else next_y.T,)
-        else:
-            every = module.evaluate(state, torch.zeros(()), torch.zeros(()))
-        margin = _lower_median(every.margin)
-        probability = stop_probability(margin, module.epsilon)
-        return margin, probability, stops(margin, module.threshold), *following
+    def forward(self, columns: Tensor, time: Tensor, carry: Tensor) -> tuple[Tensor, ...]:
+        """Judge rows."""
+        judged = self.rule.step(columns, time, carry, self.missing)
+        outputs = [judged.margin, judged.probability, judged.stop, judged.carry]
+        outputs.append(combine(judged.q[..., 0]))
+        if self._has_gain:
+            dtype = self.rule.epsilon.dtype
+            state, h = judged.state.to(dtype), judged.h.to(dtype)
+            gain = self.rule.continuation_gain(state, h, carry[:, 0])
+            assert gain is not None
+            outputs.append(gain.double())
+        if self.rule.members > 1:
+            margins = judged.q[..., 0] - judged.q[..., 1]
+            spread = (margins - margins.mean(0)).square().sum(0) / (self.rule.members - 1)
+            outputs.append(spread.sqrt())
+        return tuple(outputs)
 
 
-class Scaling(nn.Module):
-    """Scales the sensors of an engine in its operating condition; an unknown one gives NaN."""
-
-    conditions: Tensor
-    mean: Tensor
-    scale: Tensor
-
-    def __init__(self, inputs: EngineInputs) -> None:
-        super().__init__()
-        scaler = inputs.scaler
-        for name in ("mean", "scale"):
-            values = getattr(scaler, name)[:, scaler.varying]
-            self.register_buffer(name, torch.from_numpy(values).double())
-        self.register_buffer("conditions", torch.from_numpy(scaler.conditions).double())
-
-    def forward(self, row: Tensor) -> Tensor:
-        """Turn setting1 and sensors (B, 1 + D) into features (B, D)."""
-        which = (row[:, :1].round() == self.conditions).double()
-        known = which.sum(1, keepdim=True)
-        return (row[:, 1:] - which @ self.mean) / (which @ self.scale) * (known / known)
-
-
-def _lower_median(margin: Tensor) -> Tensor:
-    """Return the median over members as PathOutput.vote does; other formats know no median."""
-    if margin.ndim == 1:
-        return margin
-    return margin.sort(dim=0).values[(len(margin) - 1) // 2]
-
-
-def export(policy: StoppingPolicy, file: Path) -> Path:
-    """Write the policy to `file`, whose ending says in which format."""
+def export(policy: StoppingPolicy, file: Path, missing: Missing = "error") -> Path:
+    """Write the rule to `file`, whose ending says in which format."""
     if not file.parent.is_dir():
         raise UserError(f"there is no folder {file.parent}")
-    program = NextRow(policy).eval()
+    if file.suffix not in (".onnx", ".pt2"):
+        raise UserError(f"the file must end in .onnx or .pt2, got {file.name!r}")
+    program = ExportedStep(policy.rule, missing, single=file.suffix == ".onnx").eval()
+    about = describe_export(policy, program)
     rows = torch.export.Dim("rows", min=1)
-    shapes = (tuple({0: rows} for _ in program.inputs),)  # forward takes them as one tuple
+    shapes = tuple({0: rows} for _ in INPUTS)
     with torch.no_grad():
         if file.suffix == ".pt2":
             made = torch.export.export(program, program.example(), dynamic_shapes=shapes)
-            extra = {"metadata.json": json.dumps(_metadata(policy, program))}
-            torch.export.save(made, file, extra_files=extra)
-        elif file.suffix == ".onnx":
-            _export_onnx(policy, program, file, shapes)
+            torch.export.save(made, file, extra_files={"metadata.json": json.dumps(about)})
         else:
-            raise UserError(f"the file must end in .onnx or .pt2, got {file.name!r}")
+            _export_onnx(program, about, file, shapes)
     return file
 
 
-def _export_onnx(policy: StoppingPolicy, program: NextRow, file: Path, shapes: Any) -> None:
+def _export_onnx(program: ExportedStep, about: dict[str, Any], file: Path, shapes: Any) -> None:
     try:
         import onnx
         import onnxscript  # noqa: F401
@@ -166,24 +121,33 @@ def _export_onnx(policy: StoppingPolicy, program: NextRow, file: Path, shapes: A
         warnings.simplefilter("ignore")  # of torch's own making
         made = torch.onnx.export(
             program, program.example(), dynamo=True, opset_version=OPSET, dynamic_shapes=shapes,
-            input_names=program.inputs, output_names=program.outputs, verbose=False,
+            input_names=list(INPUTS), output_names=program.outputs, verbose=False,
         )  # fmt: skip
     assert made is not None
     model = made.model_proto
-    for key, value in _metadata(policy, program).items():
-        entry = model.metadata_props.add()
-        entry.key, entry.value = key, json.dumps(value)
+    entry = model.metadata_props.add()
+    entry.key, entry.value = "lit_ios", json.dumps(about)
     onnx.save(model, file)
 
 
-def _metadata(policy: StoppingPolicy, program: NextRow) -> dict[str, Any]:
-    """What a program that runs the file must know."""
+def describe_export(policy: StoppingPolicy, program: ExportedStep) -> dict[str, Any]:
+    """Return everything a program that runs the file must know, as plain JSON."""
+    rule = policy.rule
+    start = rule.layout.start(policy.threshold)
     return {
-        "features": list(policy.inputs.names),
-        "lags": policy.lags,
-        "include_time": policy.include_time,
-        "y": policy._engine.y_dim,
-        "threshold": policy.threshold if math.isfinite(policy.threshold) else None,
-        "inputs": program.inputs,
+        "format": FORMAT,
+        "version": VERSION,
+        "inputs": list(INPUTS),
         "outputs": program.outputs,
+        "columns": list(rule.encoder.columns),
+        "categories": {name: list(known) for name, known in rule.encoder.categories.items()},
+        "start": start,  # carry of a new path
+        "clock": list(CLOCK),  # what its first numbers are
+        "threshold": start[CLOCK.index("threshold")],
+        "missing": program.missing,
+        "include_time": rule.window.include_time,
+        "time_step": float(rule.time_step),
+        "time_unit": policy.time_unit,
+        "fingerprint": rule.fingerprint,
+        "calibration": None if policy.calibration is None else policy.calibration._asdict(),
     }

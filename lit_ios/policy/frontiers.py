@@ -15,7 +15,7 @@ from lit_ios.functional.frontier import (
     frontier_bands,
     records,
 )
-from lit_ios.metrics import path_metrics
+from lit_ios.functional.outcomes import measure
 from lit_ios.trajectories import FloatArray
 
 MOST_LEVELS = 500
@@ -57,7 +57,7 @@ def frontier_curve(
         band_rate=band_rate.numpy(),
         low=low.numpy(),
         high=high.numpy(),
-        chosen=(measured["event_miss_rate"], measured["time_to_event_mean"]),
+        chosen=(measured.event_miss_rate, measured.time_to_event),
     )
 
 
@@ -65,11 +65,3 @@ def _between(threshold: Tensor) -> Tensor:
     """Return thresholds halfway to the next lower one: rounding then does not decide."""
     last = threshold[-1:] - ROUNDING * threshold[-1:].abs().clamp(min=1)
     return torch.cat([(threshold[:-1] + threshold[1:]) / 2, last])
-
-
-def measure(margin: Tensor, batch: PathBatch, threshold: float) -> dict[str, float]:
-    """Return M1–M4 at a threshold, of these paths alone whatever other processes have."""
-    metrics = path_metrics("", sync_on_compute=False)
-    batch = batch._replace(event_time=None)  # of stopped paths alone, as the frontier is
-    metrics.update(margin, batch, torch.tensor(threshold, dtype=torch.float64))
-    return {name: float(value) for name, value in metrics.compute().items()}

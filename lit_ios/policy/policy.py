@@ -1,38 +1,36 @@
-"""A trained model as a rule that can be relied on: loaded, asked, calibrated, exported."""
+"""A learnt rule that can be relied on: loaded, asked, calibrated, exported."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 
-from lit_ios import modules
-from lit_ios.batches import path_batch, path_groups
-from lit_ios.checkpoints import read_checkpoint, write_checkpoint
+from lit_ios.batches import PathBatch, path_batch, path_groups
+from lit_ios.carry import Missing
+from lit_ios.checkpoints import describe, read_checkpoint, rule_weights, write_checkpoint
 from lit_ios.checks import UserError, check_number
-from lit_ios.functional import stop_probability
-from lit_ios.modules import StoppingModule
-from lit_ios.policy.calibration import Calibration, Wish, calibrate
-from lit_ios.policy.engine import Engine
+from lit_ios.data_record import TableColumns
+from lit_ios.live import LiveRule, Stream, Streams
+from lit_ios.live.rule import warn_if_unusual
+from lit_ios.policy.calibration import Calibration, Goal, calibrate
 from lit_ios.policy.explanations import Explanation, explain
 from lit_ios.policy.exports import export
-from lit_ios.policy.fleet import Streams
 from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
-from lit_ios.policy.inputs import Inputs, inputs_of
-from lit_ios.policy.live import Missing, Rule, warn_of_spacing
-from lit_ios.policy.streams import Stream
-from lit_ios.policy.tables import Table, like, open_any, read_features, table_roles
-from lit_ios.recognition import known_again
-from lit_ios.sampling.states import build_states
-from lit_ios.trajectories import FloatArray, IntArray, Trajectory, TrajectorySet
+from lit_ios.policy.live import live_rule
+from lit_ios.recognition import recognised
+from lit_ios.rule import Decisions, StoppingRule, load_rule
+from lit_ios.times import as_time
+from lit_ios.trajectories import FloatArray, Trajectory, TrajectorySet
+
+if TYPE_CHECKING:
+    from lit_ios.policy.tables import Table
 
 ROWS_AT_ONCE = 65_536
 
@@ -41,63 +39,49 @@ class StoppingPolicy:
     """When to stop: margins, probabilities and decisions in the units of the data.
 
     Args:
-        module: the trained model.
-        inputs: how observations become features; by default they are them.
-        checkpoint: what the model was loaded from, for `save`.
+        rule: the learnt rule; it is copied, in double precision.
+        about: the entry `lit_ios` of a checkpoint: what the rule was trained on.
+        checkpoint: the whole content the rule was loaded from, for `save`.
     """
 
     def __init__(
         self,
-        module: StoppingModule,
-        inputs: Inputs | None = None,
+        rule: StoppingRule,
+        about: Mapping[str, Any] | None = None,
         checkpoint: dict[str, Any] | None = None,
     ) -> None:
-        self.module = copy.deepcopy(module).cpu().double().eval()
-        self.module.requires_grad_(False)
-        self.lags = int(module.hparams["lags"])
-        self.include_time = bool(module.hparams["include_time"])
-        self.inputs = inputs or Inputs(module.hparams["feature_names"])
-        self.calibration: Calibration | None = None
-        self._checkpoint = checkpoint
-        self._engine = Engine(self.module)
+        self.rule = copy.deepcopy(rule).cpu().double().eval()
+        self.rule.requires_grad_(False)
+        self._about, self._checkpoint = dict(about or {}), checkpoint
+        self._live: LiveRule | None = None
+        calibration = self._about.get("calibration")
+        self.calibration = None if calibration is None else Calibration(**calibration)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made of the weights."""
-        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make it anew."""
-        self.__dict__.update(state)
-        self._engine = Engine(self.module)
+        return self.__dict__ | {"_live": None}
 
     @classmethod
-    def load(
-        cls, file: str | Path, module_class: type[StoppingModule] | None = None
-    ) -> StoppingPolicy:
+    def load(cls, file: str | Path, allow: Sequence[str] = ()) -> StoppingPolicy:
         """Read a checkpoint; no trainer and no data are needed.
 
         Args:
             file: a checkpoint that training or `save` wrote.
-            module_class: of a model that is none of this package's.
+            allow: packages of your own that the checkpoint may name classes of.
         """
         content = read_checkpoint(file)
-        if "lit_ios" not in content:
-            raise UserError(f"{file} is of an older version, which did not say what it is of")
-        name = content["lit_ios"]["class"]
-        model = module_class or getattr(modules, name, None)
-        if model is None:
-            raise UserError(f"{file}: the model is of the class {name}: give it as module_class")
-        arguments = content["hyper_parameters"].items()  # LightningCLI adds some of its own
+        about = content["lit_ios"]
         try:
-            module = model(**{key: value for key, value in arguments if not key.startswith("_")})
-            module.load_state_dict(content["state_dict"])
-        except (TypeError, RuntimeError) as error:
-            raise UserError(f"{file} does not fit the class {model.__name__}: {error}") from None
-        module.on_load_checkpoint(content)
-        policy = cls(module, inputs_of(content), content)
-        if "calibration" in content:
-            policy.calibration = Calibration(**content["calibration"])
-        return policy
+            rule = load_rule(about["rule"], rule_weights(content), allow)
+        except (UserError, KeyError) as error:
+            raise UserError(f"{file}: {error}") from None
+        return cls(rule, about, content)
+
+    @classmethod
+    def of(cls, module: Any) -> StoppingPolicy:
+        """Return the policy of a module that was trained in this program."""
+        about = describe(module.rule, module.record, type(module).__name__)
+        return cls(module.rule, about)
 
     def save(self, file: str | Path) -> None:
         """Write a checkpoint with the threshold as it is now."""
@@ -105,50 +89,51 @@ class StoppingPolicy:
             raise UserError("this policy was not loaded from a checkpoint: save its trainer's")
         content = dict(self._checkpoint)
         threshold = torch.tensor(self.threshold, dtype=torch.float64)
-        content["state_dict"] = content["state_dict"] | {"threshold": threshold}
-        content.pop("calibration", None)
-        if self.calibration is not None:
-            content["calibration"] = self.calibration._asdict()
+        content["state_dict"] = content["state_dict"] | {"rule.threshold": threshold}
+        promised = None if self.calibration is None else self.calibration._asdict()
+        content["lit_ios"] = self._about | {"calibration": promised}
         write_checkpoint(content, file)
 
     # What it is ----------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        """Say what it decides by."""
+        members = f", {self.rule.members} members" if self.rule.members > 1 else ""
+        named = ", ".join(self.columns[:4]) + (", …" if len(self.columns) > 4 else "")
+        return f"StoppingPolicy({named}; threshold {self.threshold:.4g}{members})"
+
     @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of what an array of observations holds, in order."""
-        return self.inputs.names
+    def columns(self) -> tuple[str, ...]:
+        """Names of the raw columns it takes, in the order of an array."""
+        return self.rule.encoder.columns
 
     @property
     def threshold(self) -> float:
-        """Margin b from which on the policy stops."""
-        return float(self.module.threshold)
+        """The policy stops when the margin is at least this."""
+        return float(self.rule.threshold)
 
     @threshold.setter
     def threshold(self, value: float) -> None:
         if not isinstance(value, Real) or math.isnan(value):
             raise UserError(f"the threshold must be a number, got {value!r}")
-        self.module.threshold.fill_(value)
+        self.rule.threshold.fill_(value)
         self.calibration = None  # what was promised of another threshold
+        self._live = None
 
     @property
     def epsilon(self) -> float:
         """Temperature of the stopping probability."""
-        return float(self.module.epsilon)
+        return float(self.rule.epsilon)
 
     @property
-    def fingerprint(self) -> str:
-        """Short name of the weights."""
-        digest = hashlib.blake2b(digest_size=8)
-        for name, values in sorted(self.module.state_dict().items()):
-            if name not in ("threshold", "confidence"):
-                digest.update(name.encode() + values.numpy().tobytes())
-        return digest.hexdigest()
+    def time_unit(self) -> str:
+        """Unit of times that are given as dates."""
+        return self.table.time_unit
 
     @property
-    def _table(self) -> dict[str, Any]:
-        """What is known of the table it was trained on."""
-        known: dict[str, Any] = (self._checkpoint or {}).get("TableData", {})
-        return known
+    def table(self) -> TableColumns:
+        """Columns of the table it was trained on."""
+        return TableColumns(**self._about.get("table", {}))
 
     # Whole paths ---------------------------------------------------------------------------------
 
@@ -162,8 +147,7 @@ class StoppingPolicy:
         """Judge every row of a table of paths.
 
         Returns the rows as they were given, in a table of the same kind (pandas, polars, else
-        pyarrow): path, time, margin, probability, stop, and first_stop on the row where the
-        policy ends the path; margin_spread with several members.
+        pyarrow), with the columns that `lit_ios.policy.decision_tables` lists.
 
         Args:
             table: pandas, polars, pyarrow or a dictionary of columns; or a file.
@@ -171,104 +155,82 @@ class StoppingPolicy:
             time: column of times; by default as in training.
             **roles: further arguments of TableRoles: sort, missing, time_unit.
         """
-        known = table_roles(self.inputs, self._table, path, time, **roles)
+        import pyarrow as pa
+
+        from lit_ios.policy.decision_tables import decision_table
+        from lit_ios.policy.tables import open_any, same_kind, table_roles
+        from lit_ios.readers.table import source_paths
+
+        known = table_roles(self.rule.encoder, self.table, path, time, **roles)
         source = open_any(table, known)
-        arrow = source.table
-        features, rows = read_features(source, known, self.inputs)
-        paths = self._states(features)
-        columns: dict[str, FloatArray] = {"margin": np.empty(len(rows))}
-        if self.module.members > 1:
-            columns["margin_spread"] = np.empty(len(rows))
-        done = 0
-        for batch in self._batches(paths):
-            with torch.inference_mode():
-                output = self.module(batch)
-            found = {"margin": output.margin, "margin_spread": output.spread}
-            for name, values in columns.items():
-                values[done : done + len(batch.step)] = found[name].numpy()
-            done += len(batch.step)
-        margin = columns.pop("margin")
-        stop = margin >= self.threshold
-        before: IntArray = np.cumsum(stop) - stop
-        first = stop & (before == np.repeat(before[paths.offsets[:-1]], paths.lengths))
-        probability = stop_probability(torch.from_numpy(margin), self.epsilon).numpy()
-        made = {"margin": margin, **columns, "probability": probability}
-        made |= {"stop": stop, "first_stop": first}
+        named = source.table.select([known.path_column, known.time_column])
+        paths, rows = source_paths(source, known, training=False)
+        decisions = list(self.decide(paths))
         order = np.argsort(rows, kind="stable")
-        result = arrow.select([known.path_column, known.time_column])
-        kept = rows[order]
-        if len(kept) < result.num_rows:  # rows with missing values were dropped
-            result = result.take(pa.array(kept))
-        for name, values in made.items():
-            result = result.append_column(name, pa.array(values[order]))
-        return like(table, result, kept)
+        result = decision_table(named.take(pa.array(rows)), decisions, order)
+        return same_kind(table, result, rows[order])
+
+    def decide(self, paths: TrajectorySet) -> Iterator[Decisions]:
+        """Judge all rows of paths of raw columns, gains included, some paths at a time."""
+        self._check(paths)
+        for batch in _batches(paths):
+            with torch.inference_mode():
+                yield self.rule.scan(batch, gains=True)
 
     def margins(self, paths: TrajectorySet) -> FloatArray:
-        """Return the margin of every row of paths of features; (N,)."""
-        return self._margins(self._states(paths)).numpy()
+        """Return the margin of every row of paths of raw columns; (N,)."""
+        return self._margins(paths).numpy()
 
-    def _margins(self, states: TrajectorySet) -> torch.Tensor:
-        """Return the margins of paths of states."""
-        if states.feature_names != self.module.state_names:
-            raise UserError(
-                f"the policy takes the features {', '.join(self.module.hparams['feature_names'])}, "
-                f"not {', '.join(states.feature_names)}"
-            )
+    def _margins(self, paths: TrajectorySet) -> torch.Tensor:
+        self._check(paths)
         with torch.inference_mode():
-            return torch.cat([self.module(batch).margin for batch in self._batches(states)])
+            return torch.cat([self.rule.scan(batch).margin for batch in _batches(paths)])
 
-    @staticmethod
-    def _batches(states: TrajectorySet) -> Any:
-        groups = path_groups(states, np.arange(len(states)), ROWS_AT_ONCE)
-        return (path_batch(states, group) for group in groups)
-
-    def _states(self, paths: TrajectorySet) -> TrajectorySet:
-        states = paths.states.astype(np.float64)  # as live paths have them
-        self._warn_of_spacing(paths)
-        return build_states(paths.with_states(states), self.lags, self.include_time)
-
-    def _warn_of_spacing(self, paths: TrajectorySet) -> None:
-        """Say so if rows are much closer or further apart than those of training."""
+    def _check(self, paths: TrajectorySet) -> None:
+        """Refuse paths that the rule was not made for; say so if their rows are spaced oddly."""
+        self.rule.encoder.check(paths)
         within = np.delete(np.diff(paths.times), paths.last_rows[:-1])
         if len(within):
-            warn_of_spacing(float(np.median(within)), float(self.module.time_step))
+            warn_if_unusual(float(np.median(within)), float(self.rule.time_step))
 
     def paths(
         self, table: Table, path: str | None = None, time: str | None = None, **roles: Any
     ) -> TrajectorySet:
-        """Return the paths of a table with the policy's features; arguments as for `predict`."""
-        known = table_roles(self.inputs, self._table, path, time, **roles)
-        return read_features(open_any(table, known), known, self.inputs)[0]
+        """Return the paths of a table with the columns of the rule; arguments as for `predict`."""
+        from lit_ios.policy.tables import open_any, table_roles
+        from lit_ios.readers.table import source_paths
+
+        known = table_roles(self.rule.encoder, self.table, path, time, **roles)
+        return source_paths(open_any(table, known), known, training=False)[0]
 
     def _labelled(
         self, data: Table | TrajectorySet, path: str | None, time: str | None, **roles: Any
     ) -> TrajectorySet:
-        """Return paths of states whose stops are known."""
+        """Return paths whose stops are known."""
         if isinstance(data, TrajectorySet):
-            built = data.feature_names == self.module.state_names
-            return data if built else self._states(data)
+            return data
         if "stop_column" not in roles and "censored_column" not in roles:
-            known = self._table
-            roles |= {n: known.get(n) for n in ("stop_column", "censored_column")}
-        return self._states(self.paths(data, path, time, **roles))
+            roles |= {"stop_column": self.table.stop, "censored_column": self.table.censored}
+        return self.paths(data, path, time, **roles)
 
     # Live paths ----------------------------------------------------------------------------------
 
-    def stream(self, saved: Mapping[str, Any] | None = None, missing: Missing = "refuse") -> Stream:
+    def stream(self, saved: Mapping[str, Any] | None = None, missing: Missing = "error") -> Stream:
         """Follow one live path, from its beginning or from a saved state."""
-        return Stream(self._rule(), saved, missing)
+        return Stream(self.live, saved, missing)
 
     def stream_many(
-        self, saved: Mapping[str, Any] | None = None, missing: Missing = "refuse"
+        self, saved: Mapping[str, Any] | None = None, missing: Missing = "error"
     ) -> Streams:
         """Follow many live paths at once."""
-        return Streams(self._rule(), saved, missing)
+        return Streams(self.live, saved, missing)
 
-    def _rule(self) -> Rule:
-        return Rule(
-            self._engine, self.inputs, self.lags, self.include_time, self.epsilon, self.threshold,
-            float(self.module.time_step), self._table.get("time_unit", "hours"), self.fingerprint,
-        )  # fmt: skip
+    @property
+    def live(self) -> LiveRule:
+        """The rule as live paths use it, with the threshold as it is now."""
+        if self._live is None:
+            self._live = live_rule(self.rule, self.time_unit)
+        return self._live
 
     # The threshold -------------------------------------------------------------------------------
 
@@ -301,27 +263,32 @@ class StoppingPolicy:
                 different numbers, a fresh path can be the same as one that was trained on.
             **roles: further arguments of TableRoles: stop_column, censored_column, sort, missing.
         """
-        wish = Wish(max_event_miss_rate, miss_cost, time_cost)
-        wish.check()
-        states = self._labelled(data, path, time, **roles)
+        goal = Goal(max_event_miss_rate, miss_cost, time_cost)
+        goal.check()
+        paths = self._labelled(data, path, time, **roles)
         if not allow_known_paths:
-            self._refuse_known_paths(states, "training", "trained on")
+            self._refuse_known_paths(paths, "training", "trained on")
         if max_event_miss_rate is not None and not allow_known_paths:
-            self._refuse_known_paths(states, "validation", "used to choose the epoch")
-        found = calibrate(self._margins(states), path_batch(states), wish)
+            self._refuse_known_paths(paths, "validation", "used to choose the epoch")
+        found = calibrate(self._margins(paths), path_batch(paths), goal)
         self.threshold = found.threshold
         self.calibration = found
         return found
 
-    def _refuse_known_paths(self, states: TrajectorySet, part: str, what: str) -> None:
-        features = len(self.module.hparams["feature_names"])
-        met = known_again(states, features, self.module._known_paths.get(part, {}))
+    def _refuse_known_paths(self, paths: TrajectorySet, part: str, what: str) -> None:
+        met = recognised(paths, self._about.get(part, {}))
         if met:
             raise UserError(
-                f"{len(met)} of the {len(states)} calibration paths were {what}, e.g. {met[0]!r}: "
+                f"{len(met)} of the {len(paths)} calibration paths were {what}, e.g. {met[0]!r}: "
                 "a threshold chosen on them would promise too much; if they only look the same, "
                 "allow_known_paths takes them"
             )
+
+    @property
+    def validates_on_training_paths(self) -> bool:
+        """Whether members left out folds: every validation path was trained on by some."""
+        training = self._about.get("training")
+        return bool(training) and training == self._about.get("validation")
 
     def frontier(
         self,
@@ -344,17 +311,15 @@ class StoppingPolicy:
             **roles: further arguments of TableRoles.
         """
         check_number("draws", draws, at_least=1)
-        states = self._labelled(data, path, time, **roles)
-        if not states.stopped.any():
+        paths = self._labelled(data, path, time, **roles)
+        if not paths.stopped.any():
             raise UserError("no path was stopped: there is nothing to miss")
-        return frontier_curve(
-            self._margins(states), path_batch(states), self.threshold, draws, seed
-        )
+        return frontier_curve(self._margins(paths), path_batch(paths), self.threshold, draws, seed)
 
     # Beyond --------------------------------------------------------------------------------------
 
     def explain(
-        self, observation: Any, stream: Stream | None = None, time: float | None = None
+        self, observation: Any, stream: Stream | None = None, time: Any | None = None
     ) -> Explanation:
         """Say what the margin of an observation is made of, by coordinate of the state.
 
@@ -364,17 +329,31 @@ class StoppingPolicy:
                 advanced.
             time: of the observation.
         """
-        return explain(self, observation, stream, time)
+        path = self.stream() if stream is None else stream
+        path.copy().step(observation, time)  # refuses what cannot be judged
+        columns = self.live.observations.row(observation)
+        now = math.nan if time is None else as_time(time, self.time_unit)
+        given = (columns[None], np.array([now]), path.carry[None])
+        return explain(self.rule, *(torch.from_numpy(values) for values in given))
 
     def explain_row(self, path: Trajectory, row: int) -> Explanation:
-        """Say what the margin of one row of a path of features is made of."""
+        """Say what the margin of one row of a path of raw columns is made of."""
         assert path.times is not None
-        plain = self._rule()._replace(inputs=Inputs(self.module.hparams["feature_names"]))
-        stream = Stream(plain)
+        stream = self.stream()
         for i in range(row):
-            stream.step(path.states[i], path.times[i])
-        return explain(self, path.states[row], stream, path.times[row])
+            stream.step(path.states[i].astype(np.float64), path.times[i])
+        return self.explain(path.states[row].astype(np.float64), stream, path.times[row])
 
-    def export(self, file: str | Path) -> Path:
-        """Write the policy for other programs: .onnx, or .pt2 for torch.export."""
-        return export(self, Path(file))
+    def export(self, file: str | Path, missing: Missing = "error") -> Path:
+        """Write the policy for other programs: .onnx, or .pt2 for torch.export.
+
+        Args:
+            file: to write.
+            missing: whether a missing value cannot be judged, or the last known one is taken.
+        """
+        return export(self, Path(file), missing)
+
+
+def _batches(paths: TrajectorySet) -> Iterator[PathBatch]:
+    groups = path_groups(paths, np.arange(len(paths)), ROWS_AT_ONCE)
+    return (path_batch(paths, group) for group in groups)

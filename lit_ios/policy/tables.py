@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from lit_ios.checks import UserError
-from lit_ios.policy.inputs import EngineInputs, Inputs
+from lit_ios.data_record import TableColumns
 from lit_ios.readers.columns import Source
-from lit_ios.readers.table import TableRoles, open_file, open_table, source_paths
-from lit_ios.trajectories import IntArray, TrajectorySet
+from lit_ios.readers.table import TableRoles, open_file, open_table
+from lit_ios.rule import Encoder
+from lit_ios.trajectories import IntArray
 
 Table = Any  # pandas, polars, pyarrow, a dictionary of columns, or the name of a file
 
@@ -37,8 +36,14 @@ def as_arrow(table: Table) -> pa.Table:
         ) from None
 
 
-def like(original: Table, table: pa.Table, rows: IntArray) -> Any:
-    """Return a table of these rows of the original as the kind that is of."""
+def same_kind(original: Table, table: pa.Table, rows: IntArray) -> Any:
+    """Return an Arrow table as the kind of table the original is.
+
+    Args:
+        original: whose index a pandas table keeps.
+        table: made of rows of the original.
+        rows: which rows.
+    """
     if _is_pandas(original):
         return table.to_pandas().set_axis(original.index[rows])
     if type(original).__module__.split(".")[0] == "polars":
@@ -49,33 +54,33 @@ def like(original: Table, table: pa.Table, rows: IntArray) -> Any:
 
 
 def table_roles(
-    inputs: Inputs, trained: Mapping[str, Any], path: str | None, time: str | None, **roles: Any
+    encoder: Encoder, trained: TableColumns, path: str | None, time: str | None, **roles: Any
 ) -> TableRoles:
     """Return which column means what: as it was in training, unless said otherwise.
 
     Args:
-        inputs: what the policy takes.
-        trained: what the checkpoint knows of the table it was trained on.
+        encoder: of the rule.
+        trained: columns of the table it was trained on.
         path: column that names the path.
         time: column of times.
         **roles: further arguments of TableRoles.
     """
-    path, time = path or trained.get("path_column"), time or trained.get("time_column")
+    path, time = path or trained.path, time or trained.time
     if path is None or time is None:
         raise UserError("name the columns of paths and times: path='…', time='…' (--path, --time)")
-    if "time_unit" in trained:
-        roles = {"time_unit": trained["time_unit"]} | roles
-    named = {"path_column", "time_column", "features"}  # by path, time and the policy itself
+    named = {"path_column", "time_column", "features", "categories"}  # by path, time and the rule
     unknown = roles.keys() - ({field.name for field in fields(TableRoles)} - named)
     if unknown:
         raise UserError(f"there is no argument {', '.join(sorted(unknown))}")
-    if isinstance(inputs, EngineInputs) and roles.get("missing") == "forward_fill":
+    if not encoder.carries and roles.get("missing") == "last":
         raise UserError(
-            "forward_fill would carry sensors into another operating condition: use "
-            "stream(missing='carry'), which carries them scaled"
+            "missing: last would take the value of one operating condition for another: use "
+            "stream(missing='last'), which takes the last scaled one"
         )
-    # an engine's sensors are scaled by its settings: those are read too
-    return TableRoles(path, time, features=inputs.names, **roles)
+    return TableRoles(
+        path, time, features=encoder.columns, categories=encoder.categories,
+        **({"time_unit": trained.time_unit} | roles),
+    )  # fmt: skip
 
 
 def open_any(table: Table, roles: TableRoles) -> Source:
@@ -83,20 +88,6 @@ def open_any(table: Table, roles: TableRoles) -> Source:
     if isinstance(table, str | Path):
         return open_file(table, roles)
     return open_table(as_arrow(table), roles)
-
-
-def read_features(
-    source: Source, roles: TableRoles, inputs: Inputs
-) -> tuple[TrajectorySet, IntArray]:
-    """Return paths of features, and where their rows lie in the table."""
-    paths, rows = source_paths(source, roles, training=False)
-    if paths.feature_names != roles.features:
-        text = next(name for name in inputs.names if name not in paths.feature_names)
-        raise UserError(f"column {text!r}: the policy takes numbers here, the table holds text")
-    if isinstance(inputs, EngineInputs):
-        values = inputs.matrix(np.asarray(paths.states, dtype=np.float64))
-        paths = paths.with_states(values, inputs.feature_names)
-    return paths, rows
 
 
 def _is_pandas(table: Table) -> bool:

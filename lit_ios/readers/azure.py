@@ -176,7 +176,7 @@ def runs_to_failure(
         rows: features by machine and time.
         failures: machine and hour of each failure.
         cycles: `first` run of each machine only, or all of them.
-        keep_every: keep every so many rows of a run, counted from its beginning.
+        keep_every: keep one row in `keep_every`, counted from the beginning of a run.
         whole_days: rows stand for whole days; the day of a failure is already after it.
     """
     when = failures[1] // 24 * 24 if whole_days else failures[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from lit_ios.readers.places import Download, find_file
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 
 SENSORS = tuple(f"sensor{i}" for i in range(1, 22))
+CONDITION_COLUMN = "setting1"
 COLUMNS = 26
 ARCHIVE = "CMAPSSData.zip"
 NASA_ARCHIVE = "6. Turbofan Engine Degradation Simulation Data Set.zip"  # holds the other one
@@ -46,55 +47,29 @@ class Series(NamedTuple):
         return np.rint(self.settings[:, 0]).astype(np.int64)
 
 
-class ConditionScaler(NamedTuple):
-    """Mean and scale of the sensors in each operating condition."""
+class ConditionStatistics(NamedTuple):
+    """Mean and scale of the sensors in each operating condition, of those that vary."""
 
     conditions: IntArray  # (C,)
-    mean: FloatArray  # (C, 21)
-    scale: FloatArray  # (C, 21)
-    varying: IntArray  # sensors that are not constant
-
-    @classmethod
-    def fit(cls, series: Series) -> ConditionScaler:
-        """Measure the rows given: those of training engines only."""
-        conditions, group = np.unique(series.condition, return_inverse=True)
-        rows = [series.sensors[group == i] for i in range(len(conditions))]
-        mean = np.stack([part.mean(axis=0) for part in rows])
-        scale = np.stack([part.std(axis=0) for part in rows])
-        constant = scale <= 1e-8 * np.maximum(1.0, np.abs(mean))
-        return cls(
-            conditions,
-            mean,
-            np.where(constant, 1.0, scale),
-            np.flatnonzero(~constant.all(axis=0)),
-        )
-
-    def to_lists(self) -> dict[str, list[Any]]:
-        """Return the numbers as plain lists, for a checkpoint."""
-        return {name: values.tolist() for name, values in self._asdict().items()}
-
-    @classmethod
-    def from_lists(cls, lists: dict[str, list[Any]]) -> ConditionScaler:
-        """Take the numbers back from a checkpoint."""
-        return cls(**{name: np.asarray(values) for name, values in lists.items()})
+    mean: FloatArray  # (C, D)
+    scale: FloatArray  # (C, D)
+    sensors: IntArray  # (D,) positions of the sensors that are not constant
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the sensors kept."""
-        return tuple(SENSORS[i] for i in self.varying)
+    def columns(self) -> tuple[str, ...]:
+        """The columns that rows are made of: the setting that tells the condition, and sensors."""
+        return (CONDITION_COLUMN, *(SENSORS[i] for i in self.sensors))
 
-    def transform(self, series: Series) -> FloatArray:
-        """Standardise within the operating condition of each row; (N, D)."""
-        at = np.searchsorted(self.conditions, series.condition).clip(max=len(self.conditions) - 1)
-        unknown = self.conditions[at] != series.condition
-        if unknown.any():
-            row = int(np.argmax(unknown))
-            raise TableError(
-                f"unit {series.unit[row]}, cycle {series.cycle[row]}: operating condition "
-                f"{series.condition[row]} was not seen in training ({self.conditions.tolist()})"
-            )
-        scaled = (series.sensors - self.mean[at]) / self.scale[at]
-        return np.asarray(scaled[:, self.varying])
+
+def fit_conditions(series: Series) -> ConditionStatistics:
+    """Measure the rows given: those of training engines only."""
+    conditions, group = np.unique(series.condition, return_inverse=True)
+    rows = [series.sensors[group == i] for i in range(len(conditions))]
+    mean = np.stack([part.mean(axis=0) for part in rows])
+    scale = np.stack([part.std(axis=0) for part in rows])
+    constant = scale <= 1e-8 * np.maximum(1.0, np.abs(mean))
+    scale, varying = np.where(constant, 1.0, scale), np.flatnonzero(~constant.all(axis=0))
+    return ConditionStatistics(conditions, mean[:, varying], scale[:, varying], varying)
 
 
 def read_text(name: str, data_dir: str | None = None) -> tuple[str, str]:
@@ -172,7 +147,7 @@ def engines(series: Series, units: IntArray) -> Series:
 
 def engine_paths(
     series: Series,
-    scaler: ConditionScaler,
+    sensors: IntArray,
     *,
     step: int = 10,
     lead: int = 0,
@@ -182,13 +157,13 @@ def engine_paths(
 
     Args:
         series: rows of whole engines.
-        scaler: fitted on training engines.
+        sensors: positions of the sensors that rows hold, after the setting that tells the condition.
         step: keep cycles 1, 1 + step, 1 + 2 step, …
         lead: drop the last cycles before failure, so that the stop comes that much earlier.
         remaining_life: for series cut off before failure: cycles from the last one to the
             failure, NaN where unknown. Such paths are censored, with a known time of the event.
     """
-    states = scaler.transform(series)
+    states = np.concatenate([series.settings[:, :1], series.sensors[:, sensors]], axis=1)
     starts = np.flatnonzero(np.diff(series.unit, prepend=series.unit[0] - 1))
     last_cycle = np.repeat(series.cycle[np.append(starts[1:], len(series.unit)) - 1],
                            np.diff(np.append(starts, len(series.unit))))  # fmt: skip
@@ -203,7 +178,7 @@ def engine_paths(
         offsets=np.append(first, keep.sum()),
         stopped=np.full(len(units), remaining_life is None),
         names=tuple(str(unit) for unit in units),
-        feature_names=scaler.feature_names,
+        feature_names=(CONDITION_COLUMN, *(SENSORS[i] for i in sensors)),
         event_times=event,
     )
 

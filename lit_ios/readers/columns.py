@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import re
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lit_ios.readers.files import TableError
+from lit_ios.times import SECONDS, TimeUnit
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray
 
-TimeUnit = Literal["seconds", "minutes", "hours", "days"]
-
-SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 MOST_CATEGORIES = 100
 
@@ -133,12 +131,6 @@ class Source:
         distinct = pc.unique(self.texts(column)).to_pylist()
         return any(text is not None and _is_number(text) for text in distinct)
 
-    def holds_dates(self, column: str) -> bool:
-        """Whether the times of a column are dates."""
-        values = self.table[column]
-        kind = (_as_dates(values) if self.is_text(column) else values).type
-        return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
-
     def times(self, column: str, unit: TimeUnit) -> FloatArray:
         """Return a column of times: numbers as they are, dates in `unit` since 1970."""
         values = self.table[column]
@@ -157,7 +149,7 @@ class Source:
             text = values[row].as_py()
             raise TableError(f"{self.where(column, row)}: neither a number nor a date: {text!r}")
         if pa.types.is_boolean(kind):
-            raise TableError(f"{self.name}, column {column!r}: true and false are no times")
+            raise TableError(f"{self.name}, column {column!r}: times must be numbers or dates, not true and false")
         times = self.numbers(column).astype(np.float64)
         if not np.isfinite(times).all():
             row = int(np.argmin(np.isfinite(times)))
@@ -191,22 +183,21 @@ class Source:
             raise TableError(f"{self.where(column, row)}: the path has no name")
         return names.dictionary_encode()
 
-    def one_hot(self, column: str, categories: list[str]) -> FloatArray:
-        """Return one 0/1 column per category; a value outside them is an error."""
-        codes = pc.index_in(self.texts(column), pa.array(categories)).to_numpy()
-        codes = np.nan_to_num(np.asarray(codes, dtype=np.float64), nan=-1).astype(int)
+    def codes(self, column: str, categories: list[str]) -> FloatArray:
+        """Return the code of each row's category, NaN where it is missing; others are an error."""
+        found = pc.index_in(self.texts(column), pa.array(categories)).to_numpy()
+        codes = np.asarray(found, dtype=np.float64)  # NaN where there is none
         missing = self.table[column].is_null().to_numpy()
-        codes[missing] = 0
-        if (codes < 0).any():
-            row = int(np.argmax(codes < 0))
-            value = self.table[column][row].as_py()
+        unknown = np.isnan(codes) & ~missing
+        codes[missing] = np.nan
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            value = self.texts(column)[row].as_py()
             raise TableError(
-                f"{self.where(column, row)}: {value!r} is none of the known categories "
+                f"{self.where(column, row)}: {value!r} is not one of the known categories "
                 f"{', '.join(map(repr, categories))}"
             )
-        encoded = np.eye(len(categories))[codes]
-        encoded[missing] = np.nan
-        return np.asarray(encoded)
+        return codes
 
     def categories(self, column: str) -> list[str]:
         """Return the distinct values of a categorical column, sorted."""

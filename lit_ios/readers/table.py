@@ -5,8 +5,8 @@ file → columns by role → rows grouped by path → checks → TrajectorySet
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from lit_ios.checks import check_choice
-from lit_ios.readers.columns import SECONDS, Source, TimeUnit
-from lit_ios.readers.features import column_of, feature_matrix, feature_names
+from lit_ios.readers.columns import Source
+from lit_ios.readers.features import chosen_columns, column_matrix, text_categories
 from lit_ios.readers.files import (
     CSV_ENDINGS,
     PARQUET_ENDINGS,
@@ -24,9 +24,17 @@ from lit_ios.readers.files import (
     read_schema,
     stack,
 )
-from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet, row_blocks
+from lit_ios.times import TimeUnit
+from lit_ios.trajectories import (
+    BoolArray,
+    Categories,
+    FloatArray,
+    IntArray,
+    TrajectorySet,
+    row_blocks,
+)
 
-Missing = Literal["error", "drop", "forward_fill"]
+Missing = Literal["error", "drop", "last"]
 
 
 @dataclass(frozen=True)
@@ -36,14 +44,15 @@ class TableRoles:
     Args:
         path_column: names the path a row belongs to; its rows need not lie together.
         time_column: numbers or dates.
-        features: columns the state is made of, None for all that have no other role. `colour=red`
-            names one category of a column of text.
+        features: columns the state is made of, None for all that have no other role.
         stop_column: 1 at the row where the expert stopped, else 0; a path without 1 is
             censored. Without this column the last row of each path is its stop.
         censored_column: 1 on the rows of paths that were censored.
-        missing: what to do about missing and infinite values.
+        missing: what to do about missing and infinite values: refuse them, drop the row, or take
+            the last value before in the path.
         sort: put the rows of each path into the order of time, instead of asking for it.
         time_unit: unit of time where the time column holds dates.
+        categories: of text columns that are to be coded as before.
     """
 
     path_column: str
@@ -54,6 +63,7 @@ class TableRoles:
     missing: Missing = "error"
     sort: bool = False
     time_unit: TimeUnit = "hours"
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the choices."""
@@ -75,7 +85,14 @@ def read_paths(file: str | Path, roles: TableRoles, *, training: bool = True) ->
         roles: which column means what.
         training: ask for at least one stop and one path of two rows.
     """
-    return source_paths(open_file(file, roles), roles, training=training)[0]
+    return read_rows(file, roles, training=training)[0]
+
+
+def read_rows(
+    file: str | Path, roles: TableRoles, *, training: bool = True
+) -> tuple[TrajectorySet, IntArray]:
+    """Read the paths of a file or folder, and say which row of it each of theirs is."""
+    return source_paths(open_file(file, roles), roles, training=training)
 
 
 def open_table(table: pa.Table, roles: TableRoles) -> Source:
@@ -92,7 +109,9 @@ def source_paths(
 ) -> tuple[TrajectorySet, IntArray]:
     """Group the rows by path, check them, and say which row of the source each one is."""
     outline = read_outline(source, roles)
-    states, names = feature_matrix(source, roles.features, roles.others)
+    names = chosen_columns(source, roles.features, roles.others)
+    categories = text_categories(source, names, roles.categories)
+    states = column_matrix(source, names, categories)
     codes, times, order = outline.codes, outline.times, outline.order
     rows = np.arange(len(codes)) if order is None else order
     if order is not None:
@@ -108,6 +127,7 @@ def source_paths(
         stopped=outline.stopped,
         names=tuple(outline.names[code] for code in codes[offsets[:-1]]),
         feature_names=names,
+        categories=categories,
     )
     if training:
         check_trainable(source.name, paths.stopped, len(paths.states))
@@ -137,14 +157,6 @@ def read_outline(source: Source, roles: TableRoles) -> Outline:
     return Outline(names.dictionary.to_pylist(), codes, times, order, stopped)
 
 
-def as_dates(file: str | Path, roles: TableRoles, times: FloatArray) -> pa.Array:
-    """Return times that were read of a file as it has them: as dates (UTC), or as they are."""
-    if not open_file(file, roles, wanted=roles.others).holds_dates(roles.time_column):
-        return pa.array(times, from_pandas=True)
-    microseconds = pa.array(np.round(times * (1e6 * SECONDS[roles.time_unit])), from_pandas=True)
-    return microseconds.cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
-
-
 def read_share(
     file: str | Path, roles: TableRoles, choose: Callable[[Outline], IntArray]
 ) -> dict[int, TrajectorySet]:
@@ -164,21 +176,21 @@ def read_share(
     return {int(number): paths.select(chosen == number) for number in np.unique(chosen)}
 
 
-def read_feature_names(file: str | Path, roles: TableRoles) -> list[str]:
-    """Name the features of a Parquet file without reading its numbers; of others, nothing."""
+def read_column_names(
+    file: str | Path, roles: TableRoles
+) -> tuple[tuple[str, ...], Categories] | None:
+    """Name the columns of a Parquet file and its categories without reading numbers; else None."""
     if not str(file).endswith(PARQUET_ENDINGS) or not Path(file).is_file():
-        return []
+        return None
     outside = Source(str(file), read_schema(Path(file)).empty_table())
     _check_columns(outside, roles)
-    known = outside.columns
-    names: list[str] = []
-    for name in roles.features or (name for name in known if name not in roles.others):
-        if name in known and outside.is_text(name):
+    names = chosen_columns(outside, roles.features, roles.others)
+    categories: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        if outside.is_text(name) or name in roles.categories:
             column = Source(str(file), stack(read_parts(file, [name])))
-            names += feature_names(column, [name], ())
-        else:
-            names.append(name)
-    return names
+            categories |= text_categories(column, [name], roles.categories)
+    return names, categories
 
 
 def open_file(
@@ -187,7 +199,7 @@ def open_file(
     wanted: list[str] | None = None,
     keep: BoolArray | None = None,
 ) -> Source:
-    """Read the file, its path names and known categories as they are written.
+    """Read the file, its path names and columns of known categories as they are written.
 
     Args:
         file: CSV or Parquet, or a folder of such files.
@@ -198,8 +210,7 @@ def open_file(
     as_text = [roles.path_column]
     parts = read_parts(file, wanted, as_text, keep)
     known = set(parts[0].table.column_names)
-    named = {column_of(name, known) for name in roles.features or () if name not in known}
-    categorical = sorted(name for name in named if name is not None)
+    categorical = sorted(known & set(roles.categories))
     if categorical:
         parts = read_parts(file, wanted, as_text + categorical, keep)
     lengths = [(part.file, part.rows) for part in parts]
@@ -207,7 +218,7 @@ def open_file(
     source = Source(str(file), stack(parts), roles.path_column, lengths, numbers)
     if wanted is None:
         _check_columns(source, roles)
-    used = {*roles.others, *(column_of(name, known) for name in roles.features or known)}
+    used = {*roles.others, *(roles.features or known)}
     for column in source.table.column_names:
         if column in used or parts[0].file.name.endswith(CSV_ENDINGS):
             source.check_text(column)
@@ -216,8 +227,7 @@ def open_file(
 
 def _check_columns(source: Source, roles: TableRoles) -> None:
     names = source.table.column_names
-    features = [name for name in roles.features or () if name not in names and "=" not in name]
-    missing = [name for name in roles.others + features if name not in names]
+    missing = [name for name in (*roles.others, *(roles.features or ())) if name not in names]
     if missing:
         other = len(names) == 1 and any(mark in names[0] for mark in ";\t|")
         raise TableError(
@@ -276,7 +286,7 @@ def _without_missing(
     finite = np.isfinite(states)
     is_last = np.append(np.diff(codes) != 0, True)
     bad_rows = ~finite.all(axis=1)
-    if missing == "forward_fill":
+    if missing == "last":
         states, bad_rows = _forward_filled(states, finite, codes)
     if missing == "drop" and not (bad_rows & is_last).any():
         return states, np.flatnonzero(~bad_rows)
@@ -284,12 +294,11 @@ def _without_missing(
         return states, None
     row = int(np.argmax(bad_rows & is_last if missing == "drop" else bad_rows))
     column = int(np.argmin(np.isfinite(states[row])))
-    origin = column_of(names[column], set(source.columns)) or names[column]
-    where = source.where(origin, int(rows[row]))
+    where = source.where(names[column], int(rows[row]))
     hint = {
-        "error": "set missing: drop or missing: forward_fill to go on without it",
+        "error": "set missing: drop or missing: last to go on without it",
         "drop": "the last row of a path cannot be dropped, it decides when the path ends",
-        "forward_fill": "there is no value before it in its path",
+        "last": "there is no value before it in its path",
     }[missing]
     raise TableError(f"{where}: missing or infinite value; {hint}")
 

@@ -3,32 +3,27 @@
 from lit_ios.sampling.oversampling import (
     OversamplingError,
     SmoteKind,
+    balance_stops,
     bootstrap_copies,
     bootstrap_stops,
     folds_held_out,
+    sample_stops,
     smote_stops,
 )
 from lit_ios.sampling.split import split_numbers, split_paths
-from lit_ios.sampling.states import (
-    Statistics,
-    build_states,
-    fit_statistics,
-    standardise,
-    state_names,
-)
+from lit_ios.sampling.statistics import Statistics, fit_statistics
 
 __all__ = [
     "OversamplingError",
     "SmoteKind",
     "Statistics",
+    "balance_stops",
     "bootstrap_copies",
     "bootstrap_stops",
-    "build_states",
     "fit_statistics",
     "folds_held_out",
+    "sample_stops",
     "smote_stops",
     "split_numbers",
     "split_paths",
-    "standardise",
-    "state_names",
 ]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import inspect
+from typing import Any, Literal
 
 import numpy as np
-from imblearn.over_sampling import SMOTE, BorderlineSMOTE
 
 from lit_ios.checks import UserError, check_choice
+from lit_ios.imports import Spec, build, import_class
 from lit_ios.trajectories import CONTINUE, STOP, BoolArray, FloatArray, IntArray
 
 SmoteKind = Literal["regular", "borderline"]
 
 
 class OversamplingError(UserError):
-    """Too few stops to make more of them."""
+    """Stops that cannot be made more of."""
 
 
 def smote_stops(
@@ -37,33 +38,83 @@ def smote_stops(
         kind: `borderline` interpolates only from stops near continue rows.
     """
     check_choice("kind", kind, SmoteKind)
+    wanted, stops = _wanted(actions, ratio)
+    if wanted <= stops:
+        return np.empty((0, states.shape[1]), dtype=states.dtype)
+    options: dict[str, Any] = {"k_neighbors": min(neighbors, stops - 1)}
+    if kind == "borderline":
+        options["m_neighbors"] = min(10, len(actions) - 1)
+    name = {"regular": "SMOTE", "borderline": "BorderlineSMOTE"}[kind]
+    sampler: Spec = {"class_path": f"imblearn.over_sampling.{name}", "init_args": options}
+    made = _sampled(states, actions, rng, sampler, wanted)
+    if len(made) == 0:
+        raise OversamplingError(
+            "borderline SMOTE found no stop row near the border between stops and continues; "
+            "use smote_kind: regular"
+        )
+    return made
+
+
+def sample_stops(
+    states: FloatArray,
+    actions: IntArray,
+    rng: np.random.Generator,
+    sampler: Spec,
+    *,
+    ratio: float = 1.0,
+) -> FloatArray:
+    """Return the synthetic stop states that a named sampler makes; (S, D).
+
+    Args:
+        states: (N, D) standardised states of the training split.
+        actions: (N,) 0 stop, 1 continue.
+        rng: its seed, unless the arguments give one.
+        sampler: class_path and init_args of a sampler of imbalanced-learn.
+        ratio: stops per continue row, unless the arguments give a sampling_strategy.
+    """
+    wanted, stops = _wanted(actions, ratio)
+    if wanted <= stops and "sampling_strategy" not in sampler["init_args"]:
+        return np.empty((0, states.shape[1]), dtype=states.dtype)
+    return _sampled(states, actions, rng, sampler, wanted)
+
+
+def _wanted(actions: IntArray, ratio: float) -> tuple[int, int]:
+    """Return how many stops there shall be, and how many there are."""
     if ratio <= 0:
         raise ValueError(f"ratio must be positive, got {ratio}")
     stops = int((actions == STOP).sum())
     if stops < 2:
         raise OversamplingError(
-            f"SMOTE needs at least 2 stop rows in the training split, got {stops}; "
+            f"oversampling needs at least 2 stop rows in the training split, got {stops}; "
             "use oversampling: none, or more stopped paths"
         )
-    wanted = round(ratio * (len(actions) - stops))
-    if wanted <= stops:
-        return np.empty((0, states.shape[1]), dtype=states.dtype)
-    options = {
-        "sampling_strategy": {STOP: wanted},
-        "k_neighbors": min(neighbors, stops - 1),
-        "random_state": int(rng.integers(2**31)),
-    }
-    if kind == "regular":
-        sampler = SMOTE(**options)
-    else:
-        sampler = BorderlineSMOTE(**options, m_neighbors=min(10, len(actions) - 1))
-    enlarged, _ = sampler.fit_resample(states, actions)
-    if len(enlarged) == len(states):
+    return round(ratio * (len(actions) - stops)), stops
+
+
+def _sampled(
+    states: FloatArray, actions: IntArray, rng: np.random.Generator, sampler: Spec, wanted: int
+) -> FloatArray:
+    """Run a sampler; refuse one that changes, drops or moves the rows that were there."""
+    from imblearn.base import BaseSampler  # takes most of a second
+
+    name = sampler["class_path"]
+    accepted = inspect.signature(import_class(name, BaseSampler)).parameters
+    usual = {"sampling_strategy": {STOP: wanted}, "random_state": int(rng.integers(2**31))}
+    arguments = {n: v for n, v in usual.items() if n in accepted} | sampler["init_args"]
+    made = build("oversampling", sampler | {"init_args": arguments}, BaseSampler)
+    try:
+        enlarged, labels = made.fit_resample(states, actions)
+    except ValueError as error:
+        raise OversamplingError(f"{name}: {error}") from None
+    count = len(states)
+    if len(enlarged) < count or not np.array_equal(enlarged[:count], states):
         raise OversamplingError(
-            "borderline SMOTE found no stop row near the border between stops and continues; "
-            "use smote_kind: regular"
+            f"{name} does not keep the original rows first, unchanged: rows of paths cannot be "
+            "dropped or moved; use a sampler that only adds rows"
         )
-    return np.asarray(enlarged[len(states) :], dtype=states.dtype)
+    if (np.asarray(labels[count:]) != STOP).any():
+        raise OversamplingError(f"{name} makes continue rows, which have no successor: only stops")
+    return np.asarray(enlarged[count:], dtype=states.dtype)
 
 
 def bootstrap_stops(
@@ -95,6 +146,32 @@ def bootstrap_stops(
     return np.asarray(stops[first_stop[batch] + rng.integers(present[batch])])
 
 
+def balance_stops(
+    seen: FloatArray, copies: FloatArray, actions: IntArray, bounds: IntArray, ratio: float = 1.0
+) -> FloatArray:
+    """Weigh each member's stops in each batch to match the continues that the member sees.
+
+    Local bootstrap draws stops for all members at once, but each sees paths of its own: its stops
+    are scaled to `ratio` per continue row, unless it sees none, or enough of them anyway.
+
+    Args:
+        seen: (K, E) how often each member sees each row.
+        copies: (K, E) the same times what local bootstrap drew.
+        actions: (E,) 0 stop, 1 continue, other values for rows that count as neither.
+        bounds: where batches that lie one behind the other begin, and the end.
+        ratio: stops per continue row.
+    """
+    stop, starts = actions == STOP, bounds[:-1]
+    wanted = ratio * np.add.reduceat(seen * (actions == CONTINUE), starts, axis=1)  # (K, batches)
+    present = np.add.reduceat(seen * stop, starts, axis=1)
+    drawn = np.add.reduceat(copies * stop, starts, axis=1)
+    short = (present > 0) & (present < wanted)
+    factor = np.divide(wanted, drawn, out=np.ones_like(wanted), where=short)
+    batch = np.repeat(np.arange(len(starts)), np.diff(bounds))
+    scaled = np.where(short[:, batch], copies * factor[:, batch], seen)
+    return np.where(stop, scaled, copies).astype(np.float32)
+
+
 def folds_held_out(
     members: int, folds: int, stopped: BoolArray, rng: np.random.Generator
 ) -> BoolArray:
@@ -119,10 +196,7 @@ def folds_held_out(
 def bootstrap_copies(members: int, paths: int, rng: np.random.Generator) -> FloatArray:
     """Draw as many paths as there are for each member; return how often each was drawn.
 
-    (K, P + 1) float32: the last column is 1, for rows that belong to no path.
+    (K, P) float32.
     """
-    copies = np.stack(
-        [np.bincount(rng.integers(paths, size=paths), minlength=paths + 1) for _ in range(members)]
-    )
-    copies[:, -1] = 1
-    return copies.astype(np.float32)
+    copies = [np.bincount(rng.integers(paths, size=paths), minlength=paths) for _ in range(members)]
+    return np.stack(copies).astype(np.float32)

@@ -20,7 +20,7 @@ Settings = dict[str, Any]
 
 OF_EVERY_DATA_SET = (
     "oversampling", "ratio", "neighbors", "smote_kind", "batch_size", "batch_by",
-    "batches_per_call", "lags", "include_time", "validation_share", "folds",
+    "batches_per_call", "lags", "include_time", "validation_share", "folds", "encoder",
 )  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def read_settings(file: str | Path) -> Settings:
     except OSError as error:
         raise UserError(f"--config: cannot read {file}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"--config: {file} is no valid YAML: {error}") from None
+        raise UserError(f"--config: {file} is not valid YAML: {error}") from None
     if settings is None:
         return {}
     if not isinstance(settings, dict):
@@ -70,16 +70,16 @@ def _bare(class_path: str) -> str:
     return class_path.rpartition(".")[2]
 
 
-def gather_config_options(args: list[str]) -> tuple[list[str], list[str]]:
-    """Take the `--config FILE` options out of a command line: (files, other words)."""
-    files, others = [], []
+def gather_options(args: list[str], *names: str) -> tuple[list[str], list[str]]:
+    """Take options of these names, with a value each, out of a command line: (values, others)."""
+    values, others = [], []
     words = iter(args)
     for word in words:
         name, equals, value = word.partition("=")
-        if name not in ("--config", "-c"):
+        if name not in names:
             others.append(word)
         elif equals:
-            files.append(value)
+            values.append(value)
         else:
-            files.append(next(words, ""))
-    return files, others
+            values.append(next(words, ""))
+    return values, others

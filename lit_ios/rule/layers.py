@@ -1,4 +1,4 @@
-"""The networks: a trunk with Q and dynamics heads, and the gain network."""
+"""Layers of one network, or of several members in batched products; and networks of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 BLOCK = 2048  # rows whose hidden layers fit into a processor's cache
 NARROW = 16  # outputs below which batched products are several times faster transposed
-LOG_VARIANCE_RANGE = (-10.0, 5.0)
 
 
 class _NarrowLayer(torch.autograd.Function):
@@ -77,11 +76,12 @@ class StackedLayerNorm(nn.Module):
         return layer_norm(values, values.shape[-1:]) * self.weight + self.bias
 
 
-def by_blocks(network: Callable[[Tensor], Tensor], state: Tensor) -> Tensor:
+def by_blocks(network: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     """Apply a network to many rows some at a time, which is faster; gradients need them at once."""
-    if torch.is_grad_enabled() or torch.compiler.is_exporting() or state.shape[-2] <= BLOCK:
-        return network(state)
-    return torch.cat([network(rows) for rows in torch.split(state, BLOCK, -2)], -2)
+    if torch.is_grad_enabled() or torch.compiler.is_exporting() or inputs[0].shape[-2] <= BLOCK:
+        return network(*inputs)
+    blocks = zip(*(torch.split(rows, BLOCK, -2) for rows in inputs), strict=True)
+    return torch.cat([network(*block) for block in blocks], -2)
 
 
 def linear(inputs: int, outputs: int, members: int = 1) -> nn.Module:
@@ -110,68 +110,3 @@ def mlp_trunk(
         layers.append(_ACTIVATIONS[activation]())
         inputs = width
     return nn.Sequential(*layers)
-
-
-class StoppingNetwork(nn.Module):
-    """Q(s, ·), and if `dynamics` the successor ŝ' = s + f(s), on one trunk.
-
-    Args:
-        state_dim: D.
-        hidden: layer sizes of the trunk.
-        activation: between layers.
-        normalisation: before each activation.
-        members: number of networks; above 1, outputs get a first axis of that length.
-        dynamics: whether there is a dynamics head (E5).
-        variance: whether that head also gives a log-variance.
-    """
-
-    def __init__(
-        self,
-        state_dim: int,
-        hidden: Sequence[int],
-        activation: Activation = "silu",
-        normalisation: Normalisation = "none",
-        members: int = 1,
-        *,
-        dynamics: bool = False,
-        variance: bool = False,
-    ) -> None:
-        super().__init__()
-        self.state_dim = state_dim
-        self.trunk = mlp_trunk(state_dim, hidden, activation, normalisation, members)
-        self.q_head = linear(hidden[-1], 2, members)
-        outputs = state_dim * (2 if variance else 1)
-        self.dynamics_head = linear(hidden[-1], outputs, members) if dynamics else None
-
-    def forward(self, state: Tensor) -> Tensor:
-        """Return Q(s, ·); (B, D) → (B, 2)."""
-        return by_blocks(lambda rows: self.q_head(self.trunk(rows)), state)
-
-    def successor(self, state: Tensor, features: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return ŝ' and, if the head has one, its log-variance; (B, D) each."""
-        assert self.dynamics_head is not None
-        change = self.dynamics_head(features)
-        if change.shape[-1] == self.state_dim:
-            return state + change, None
-        mean, log_variance = change.chunk(2, dim=-1)
-        return state + mean, log_variance.clamp(*LOG_VARIANCE_RANGE)
-
-
-class GainNetwork(nn.Module):
-    """g_φ(s), linear at its end: gains can be negative."""
-
-    def __init__(
-        self,
-        state_dim: int,
-        hidden: Sequence[int],
-        activation: Activation = "silu",
-        normalisation: Normalisation = "none",
-        members: int = 1,
-    ) -> None:
-        super().__init__()
-        self.trunk = mlp_trunk(state_dim, hidden, activation, normalisation, members)
-        self.head = linear(hidden[-1], 1, members)
-
-    def forward(self, state: Tensor) -> Tensor:
-        """Return the gain of continuing; (B, D) → (B,)."""
-        return by_blocks(lambda rows: self.head(self.trunk(rows)), state).squeeze(-1)

@@ -1,0 +1,169 @@
+"""One row of a live path, and everything the path remembers: its carry, one row of numbers.
+
+    rows        rows seen so far; 0: the path is new, and its first row fills the lags
+    threshold   margin at which this path is stopped, the rule's when the path began
+    start       time of the first row
+    last        time of the last row
+    timed       1 if the path's rows come with times, 0 if each comes a usual step after the last
+    first_stop  number of the first row at which the rule stopped, −1 before
+    recent      features of the last rows, newest first
+    memory      h, member by member
+
+`advance` is written once for NumPy and torch, which exports it: it cannot raise. What it cannot
+judge, a feature that is missing or a time that does not increase, gets a NaN margin, which
+whoever runs it must refuse, keeping the old carry.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Protocol
+
+Missing = Literal["error", "last"]
+CLOCK = ("rows", "threshold", "start", "last", "timed", "first_stop")
+ROWS, THRESHOLD, START, LAST, TIMED, FIRST_STOP = range(len(CLOCK))
+LARGEST = 1.7976931348623157e308  # stands for ∞: a carry is plain finite numbers
+
+
+class Layout(NamedTuple):
+    """Where the pieces of a carry lie."""
+
+    features: int  # D
+    lags: int
+    members: int
+    memory: int  # numbers of each member
+
+    @property
+    def recent(self) -> slice:
+        """Features of the last rows; the newest is there even without lags."""
+        return slice(len(CLOCK), len(CLOCK) + max(self.lags, 1) * self.features)
+
+    @property
+    def width(self) -> int:
+        """Length of a carry."""
+        return self.recent.stop + self.members * self.memory
+
+    def start(self, threshold: float) -> list[float]:
+        """Return the carry of a path before its first row."""
+        clock = [0.0, min(max(threshold, -LARGEST), LARGEST), 0.0, 0.0, 0.0, -1.0]
+        return clock + [0.0] * (self.width - len(clock))
+
+
+class Parts(Protocol):
+    """What a rule does with rows, in NumPy or in torch."""
+
+    layout: Layout
+    include_time: bool
+    time_step: Any  # usual time between two rows
+
+    def encode(self, columns: Any) -> Any:
+        """Return features; (B, C) → (B, D)."""
+        ...
+
+    def scale(self, state: Any) -> Any:
+        """Standardise states; (B, S) → (B, S)."""
+        ...
+
+    def remember(self, h: Any, state: Any, t: Any) -> Any:
+        """Advance the memory; (…, B, C) → (…, B, C)."""
+        ...
+
+    def judge(self, state: Any, h: Any) -> Any:
+        """Return Q of every member; (…, B, 2)."""
+        ...
+
+    def soften(self, margin: Any) -> Any:
+        """Return the probability of stopping by E1; (B,)."""
+        ...
+
+
+class Advanced(NamedTuple):
+    """What a rule says of the next rows of B paths."""
+
+    margin: Any  # (B,) NaN where a row cannot be judged
+    probability: Any  # (B,) of stopping; ½ at the threshold, so that it agrees with `stop`
+    stop: Any  # (B,) bool
+    carry: Any  # (B, W)
+    raw: Any  # (B, S) state in the units of the data
+    state: Any  # (B, S) standardised
+    h: Any  # (…, B, C)
+    q: Any  # (…, B, 2)
+
+
+def advance(
+    xp: Any, parts: Parts, columns: Any, time: Any, carry: Any, missing: Missing = "error"
+) -> Advanced:
+    """Take the next row of B paths.
+
+    Args:
+        xp: numpy or torch.
+        parts: of the rule.
+        columns: (B, C) raw.
+        time: (B,) NaN where none is given: a usual step after the last row.
+        carry: (B, W).
+        missing: whether the last known value stands in for a feature that is missing.
+    """
+    layout = parts.layout
+    rows, threshold, start, last, timed, first_stop = (carry[:, i] for i in range(len(CLOCK)))
+    first = rows == 0
+    given = time == time
+    now = xp.where(given, time, xp.where(first, 0.0, last + parts.time_step))
+    start = xp.where(first, now, start)
+    timed = xp.where(first, given * xp.ones_like(now), timed)
+    elapsed = now - start
+    known = xp.isfinite(elapsed) & (first | ((now > last) & _clock_fits(parts, given, timed)))
+
+    features = parts.encode(columns)  # (B, D)
+    recent = carry[:, layout.recent]
+    if missing == "last":
+        before = recent[:, : layout.features]
+        features = xp.where(xp.isfinite(features) | first[:, None], features, before)
+    known = known & xp.isfinite(features).all(1)
+    pieces = [features]
+    if layout.lags:
+        filled = xp.concatenate([features] * layout.lags, 1)
+        recent = xp.where(first[:, None], filled, recent)
+        pieces.append(recent)
+    if parts.include_time:
+        pieces.append(elapsed[:, None])
+    raw = xp.concatenate(pieces, 1) if len(pieces) > 1 else features
+    state = parts.scale(raw)
+
+    h = parts.remember(memory_of(layout, carry), state, rows)
+    q = parts.judge(state, h)
+    margin = xp.where(known, combine(q[..., 0] - q[..., 1]), xp.nan)
+    stop = margin >= threshold
+    stopped = xp.where((first_stop < 0) & stop, rows, first_stop)
+    clock = [rows + 1, threshold, start, now, timed, stopped]
+    newest = [features, recent[:, : (layout.lags - 1) * layout.features]] if layout.lags else [
+        features
+    ]  # fmt: skip
+    carry = xp.concatenate([xp.stack(clock, 1), *newest, _pack(layout, h, carry)], 1)
+    return Advanced(margin, parts.soften(margin - threshold), stop, carry, raw, state, h, q)
+
+
+def _clock_fits(parts: Parts, given: Any, timed: Any) -> Any:
+    """Say whether rows come with times as their paths began; without time it does not matter."""
+    same = given == (timed > 0)
+    return same if parts.include_time else same | ~given
+
+
+def memory_of(layout: Layout, carry: Any) -> Any:
+    """Return the memory of B paths; (B, W) → (…, B, C)."""
+    h = carry[:, layout.recent.stop :]
+    if layout.members == 1 or not layout.memory:
+        return h
+    return h.reshape(-1, layout.members, layout.memory).swapaxes(0, 1)
+
+
+def _pack(layout: Layout, h: Any, carry: Any) -> Any:
+    """Return the memory as it lies in a carry; (…, B, C) → (B, K·C)."""
+    if not layout.memory:
+        return carry[:, layout.width :]
+    if layout.members > 1:
+        h = h.swapaxes(0, 1).reshape(-1, layout.members * layout.memory)
+    return h
+
+
+def combine(values: Any) -> Any:
+    """Let the members speak with one voice: their mean (E13); (K, B) or (B,) → (B,)."""
+    return values.mean(0) if values.ndim > 1 else values

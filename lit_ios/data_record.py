@@ -1,0 +1,53 @@
+"""What a model must know of its data: one record that every data module gives."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypedDict, cast
+
+from lit_ios.imports import Spec
+from lit_ios.recognition import Fingerprints
+from lit_ios.sampling.statistics import Statistics
+from lit_ios.times import TimeUnit
+
+
+class InputSettings(TypedDict):
+    """What a state is made of, as plain values; see `Inputs`."""
+
+    encoder: dict[str, Any]
+    lags: int
+    include_time: bool
+
+
+class Inputs(NamedTuple):
+    """What a state is made of; known before the paths are read."""
+
+    encoder: Spec  # class_path and init_args: raw columns → features
+    lags: int = 0
+    include_time: bool = True
+
+    def plain(self) -> InputSettings:
+        """Return plain values, as settings and checkpoints keep them."""
+        return cast("InputSettings", self._asdict())
+
+
+class TableColumns(NamedTuple):
+    """How the rows of a table of paths are found again; None where there was no table."""
+
+    path: str | None = None
+    time: str | None = None
+    stop: str | None = None
+    censored: str | None = None
+    time_unit: TimeUnit = "hours"
+
+
+class DataRecord(NamedTuple):
+    """What a model takes over from the data it is trained on."""
+
+    name: str  # of the data set
+    inputs: Inputs
+    statistics: Statistics  # of the training states
+    time_step: float  # usual time between two rows of a path
+    table: TableColumns
+    training: Fingerprints  # identify the paths it is trained on,
+    validation: Fingerprints  # and those that choose its epoch
+    synthetic: bool = False  # whether rows are trained on that belong to no path

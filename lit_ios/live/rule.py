@@ -1,0 +1,162 @@
+"""What a live path needs to know of its rule, wherever that is computed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, TIMED, Missing
+from lit_ios.checks import UserError
+from lit_ios.live.observations import Observations
+from lit_ios.trajectories import BoolArray, FloatArray
+
+NOT_TIMED = "the path began without a time: give times from its first row on, or none"
+WITHOUT_TIME = "the path began with a time: give that of every row"
+SOME_ROWS = 5  # after which a path's spacing in time is known
+
+
+class Judged(Protocol):
+    """What a rule says of the next rows of B paths; the margin is NaN where it cannot judge."""
+
+    @property
+    def margin(self) -> FloatArray:
+        """Q(s, stop) − Q(s, continue); (B,)."""
+        ...
+
+    @property
+    def probability(self) -> FloatArray:
+        """Probability of stopping; (B,)."""
+        ...
+
+    @property
+    def stop(self) -> BoolArray:
+        """Whether to stop; (B,)."""
+        ...
+
+    @property
+    def carry(self) -> FloatArray:
+        """What the paths remember now; (B, W)."""
+        ...
+
+
+Step = Callable[[FloatArray, FloatArray, FloatArray, Missing], Judged]
+
+
+@dataclass(frozen=True)
+class LiveRule:
+    """A rule as live paths use it.
+
+    Args:
+        step: judges the next rows of B paths: (columns, time, carry, missing).
+        start: carry of a path before its first row.
+        observations: the raw columns it takes.
+        include_time: whether the elapsed time is part of its state.
+        time_step: between rows where no time is given.
+        time_unit: of dates.
+        fingerprint: of what decides.
+        unknown: says what the encoder does not know about a row of finite numbers.
+    """
+
+    step: Step
+    start: Sequence[float]
+    observations: Observations
+    include_time: bool
+    time_step: float
+    time_unit: str
+    fingerprint: str
+    unknown: Callable[[FloatArray], str | None]
+
+
+def why_refused(
+    rule: LiveRule, columns: FloatArray, time: float, carry: FloatArray, missing: Missing
+) -> str:
+    """Say why the next row of a path cannot be judged.
+
+    Args:
+        rule: that did not judge it.
+        columns: (C,) raw.
+        time: NaN if none was given.
+        carry: (W,) of the path before the row.
+        missing: how missing values were to be treated.
+    """
+    first, given = carry[ROWS] == 0, not math.isnan(time)
+    bad = ~np.isfinite(columns)
+    if bad.any() and (first or missing == "error"):
+        name = rule.observations.columns[int(np.argmax(bad))]
+        if missing == "error":
+            return f"column {name!r}: missing or infinite; missing='last' takes the last value"
+        return f"column {name!r}: missing value in the first row of a path"
+    if not first:
+        timed = bool(carry[TIMED])
+        if given and not timed:
+            return NOT_TIMED
+        if timed and not given and rule.include_time:
+            return WITHOUT_TIME
+        if given and not time > carry[LAST]:
+            return f"time must increase: {time:g} after {carry[LAST]:g}"
+    reason = None if bad.any() else rule.unknown(columns)
+    return reason or "the rule gives no finite margin for these numbers"
+
+
+def warn_of_spacing(carry: FloatArray, usual: float) -> None:
+    """Say so if rows are less than half or more than twice as far apart as in training.
+
+    Args:
+        carry: (B, W) of paths whose rows come with times.
+        usual: time between two rows in training.
+    """
+    known = carry[carry[:, ROWS] == SOME_ROWS + 2]
+    if len(known):
+        step = float(np.median((known[:, LAST] - known[:, START]) / (known[:, ROWS] - 1)))
+        warn_if_unusual(step, usual)
+
+
+def warn_if_unusual(step: float, usual: float) -> None:
+    """Warn of rows that are spaced unlike those of training."""
+    if not usual / 2 <= step <= usual * 2:
+        warnings.warn(
+            f"rows are {step:g} apart in time, those of training were {usual:g}: the rule was "
+            "not made for this",
+            stacklevel=4,
+        )
+
+
+def restore(saved: Any, key: str, rule: LiveRule) -> Any:
+    """Return what a saved state holds under a key; refuse that of another rule.
+
+    Args:
+        saved: what `state` returned.
+        key: `carry` of one path, or `carries` of many.
+        rule: it must belong to.
+    """
+    if not isinstance(saved, Mapping) or key not in saved:
+        raise UserError(f"a saved state must be what state() returned, with {key!r} in it")
+    if saved.get("rule") != rule.fingerprint:
+        raise UserError("the saved state belongs to another rule: its weights differ")
+    return saved[key]
+
+
+def checked_carry(values: Any, rule: LiveRule) -> FloatArray:
+    """Return a saved carry; refuse numbers that no path of this rule can have."""
+    try:
+        carry = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"the saved state is damaged: {error}") from None
+    if carry.shape != (len(rule.start),) or not np.isfinite(carry).all():
+        raise UserError(f"the saved state is damaged: {len(rule.start)} finite numbers expected")
+    rows, first_stop = carry[ROWS], carry[FIRST_STOP]
+    if not (
+        rows >= 0
+        and rows == int(rows)
+        and first_stop == int(first_stop)
+        and -1 <= first_stop < max(rows, 0.5)
+        and carry[TIMED] in (0.0, 1.0)
+        and carry[LAST] >= carry[START]
+    ):
+        raise UserError("the saved state is damaged: its clock is impossible")
+    return carry

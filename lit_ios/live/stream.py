@@ -1,0 +1,108 @@
+"""A live path, one row at a time: the margins of the whole path, at constant cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, THRESHOLD, Missing
+from lit_ios.checks import UserError, check_choice
+from lit_ios.live.rule import (
+    SOME_ROWS,
+    LiveRule,
+    checked_carry,
+    restore,
+    warn_of_spacing,
+    why_refused,
+)
+from lit_ios.times import as_time
+from lit_ios.trajectories import FloatArray
+
+NO_TIME = np.array([np.nan])
+
+
+class Decision(NamedTuple):
+    """What the rule says of the newest row of a live path."""
+
+    stop: bool
+    margin: float
+    probability: float  # of stopping; ½ at the threshold
+    first_stop: bool  # the first row at which the rule stops
+    t: int  # number of the row in its path, from 0
+    time: float  # since the path began, in the data's unit
+
+
+class Stream:
+    """One live path.
+
+    Args:
+        rule: that decides.
+        saved: what `state` returned, to go on from there.
+        missing: whether a missing value (NaN or None) is an error, or the last known one is taken.
+    """
+
+    def __init__(
+        self, rule: LiveRule, saved: Mapping[str, Any] | None = None, missing: Missing = "error"
+    ) -> None:
+        check_choice("missing", missing, Missing)
+        self._rule, self._missing = rule, missing
+        values = rule.start if saved is None else restore(saved, "carry", rule)
+        self._carry = checked_carry(values, rule)[None]  # (1, W)
+
+    def step(self, observation: Any, time: Any | None = None) -> Decision:
+        """Take the next row; say whether to stop.
+
+        Args:
+            observation: raw values by column name, or in the rule's order.
+            time: of the row, in the data's unit or a date; by default a usual step after the last.
+        """
+        rule = self._rule
+        columns = rule.observations.row(observation)
+        now = NO_TIME if time is None else np.array([as_time(time, rule.time_unit)])
+        judged = rule.step(columns[None], now, self._carry, self._missing)
+        margin = judged.margin.item()
+        if margin != margin:
+            raise UserError(why_refused(rule, columns, now[0], self._carry[0], self._missing))
+        carry = self._carry = judged.carry
+        rows, _, start, last, _, first_stop = carry[0, : FIRST_STOP + 1].tolist()
+        t = int(rows) - 1
+        if t == SOME_ROWS + 1 and time is not None:
+            warn_of_spacing(carry, rule.time_step)
+        stop, probability = judged.stop.item(), judged.probability.item()
+        return Decision(stop, margin, probability, first_stop == t, t, last - start)
+
+    @property
+    def t(self) -> int:
+        """Number of the newest row, from 0; −1 before the first."""
+        return int(self._carry[0, ROWS]) - 1
+
+    @property
+    def elapsed(self) -> float:
+        """Time from the first row to the newest."""
+        return float(self._carry[0, LAST] - self._carry[0, START])
+
+    @property
+    def stopped_at(self) -> int | None:
+        """Number of the first row at which the rule stopped, if it did."""
+        first = int(self._carry[0, FIRST_STOP])
+        return None if first < 0 else first
+
+    @property
+    def threshold(self) -> float:
+        """Margin at which this path is stopped: the rule's when the path began."""
+        return float(self._carry[0, THRESHOLD])
+
+    @property
+    def carry(self) -> FloatArray:
+        """Everything the path remembers, as one row of numbers; (W,)."""
+        return self._carry[0].copy()
+
+    def copy(self) -> Stream:
+        """Return a stream that goes on from here by itself."""
+        return Stream(self._rule, self.state(), self._missing)
+
+    def state(self) -> dict[str, Any]:
+        """Return all there is to know of the path so far, as plain JSON."""
+        return {"rule": self._rule.fingerprint, "carry": self._carry[0].tolist()}

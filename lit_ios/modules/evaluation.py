@@ -1,0 +1,99 @@
+"""How a module is validated, tested and asked: its rule judges whole paths, nothing else does."""
+
+from __future__ import annotations
+
+import copy
+from typing import Literal
+
+import pytorch_lightning as pl
+from torch import Tensor
+
+from lit_ios.batches import PathBatch
+from lit_ios.metrics import BalancedThreshold, path_metrics
+from lit_ios.rule import Decisions, StoppingRule
+
+Margin = Literal["zero", "validated"]
+
+
+class RuleEvaluation(pl.LightningModule):
+    """Measures the rule on whole paths, and chooses its threshold where that is asked for.
+
+    Args:
+        margin: `validated` chooses the threshold after each epoch on the validation paths.
+    """
+
+    rule: StoppingRule
+
+    def __init__(self, margin: Margin) -> None:
+        super().__init__()
+        self.val_metrics = path_metrics("val/")
+        self.test_metrics = path_metrics("test/", frontier=True)
+        self.val_threshold = BalancedThreshold() if margin == "validated" else None
+        self._val_margins: list[tuple[Tensor, PathBatch]] = []
+        self._exact: StoppingRule | None = None
+
+    def forward(self, batch: PathBatch) -> Decisions:
+        """Judge all rows of whole paths, each by the members that may judge its path."""
+        return self.rule.scan(batch, batch.judges)
+
+    def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
+        """Count this batch's paths, or keep their margins until the threshold is chosen."""
+        margin = self(batch).margin
+        if self._chooses_threshold():
+            self.val_threshold.update(margin, batch)  # type: ignore[union-attr]
+            self._val_margins.append((margin, batch))
+        else:
+            self.val_metrics.update(margin, batch, self.rule.threshold)
+
+    def _chooses_threshold(self) -> bool:
+        return self.val_threshold is not None and self.trainer.state.fn == "fit"
+
+    def on_validation_epoch_end(self) -> None:
+        """Log M1–M4, at a threshold chosen now if that is asked for."""
+        chosen = {}
+        if self._chooses_threshold():
+            assert self.val_threshold is not None
+            self.rule.threshold.copy_(self.val_threshold.compute())
+            self.val_threshold.reset()
+            for margin, batch in self._val_margins:
+                self.val_metrics.update(margin, batch, self.rule.threshold)
+            self._val_margins.clear()
+            chosen = {"val/threshold": self.rule.threshold.clone()}
+        self.log_once(self.val_metrics.compute() | chosen)
+        self.val_metrics.reset()
+
+    def test_step(self, batch: PathBatch, batch_idx: int) -> None:
+        """Count this batch's paths."""
+        self.test_metrics.update(self(batch).margin, batch, self.rule.threshold)
+
+    def on_test_epoch_end(self) -> None:
+        """Log M1–M5."""
+        self.log_dict(self.test_metrics.compute())
+        self.test_metrics.reset()
+
+    def on_predict_start(self) -> None:
+        """Predict in double precision, as a deployed policy does."""
+        self._exact = copy.deepcopy(self.rule).double().eval()
+
+    def predict_step(self, batch: PathBatch, batch_idx: int) -> tuple[PathBatch, Decisions]:
+        """Return the paths and what the rule says of each of their rows."""
+        rule = self._exact or self.rule
+        return batch, rule.scan(batch, gains=True)
+
+    def on_predict_end(self) -> None:
+        """Drop the copy."""
+        self._exact = None
+
+    def log_once(self, values: dict[str, Tensor]) -> None:
+        """Log values that are the same on all processes, once an epoch."""
+        if self.trainer.state.fn != "fit" or self.trainer.sanity_checking:
+            self.log_dict(values)
+            return
+        # while training, self.log would take as long as a step for every few of them
+        self.trainer.callback_metrics.update(values)
+        for logger in self.loggers:
+            logger.log_metrics(
+                {name: float(value) for name, value in values.items()}
+                | {"epoch": self.current_epoch},
+                step=self.global_step,
+            )

@@ -1,0 +1,158 @@
+"""The parts of a rule in NumPy, for live rows.
+
+A row of a small network takes a framework longer to start than to compute; here it takes some
+matrix products. Numbers are doubles, as when whole paths are judged, so that both agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lit_ios.rule.encoders import ColumnEncoder, ConditionEncoder, Encoder, one_hot, scale_within
+from lit_ios.rule.heads import MLPHead
+from lit_ios.rule.layers import StackedLayerNorm, StackedLinear
+from lit_ios.rule.memories import GainMemory, NoMemory
+from lit_ios.rule.rule import StoppingRule
+from lit_ios.trajectories import FloatArray
+
+Layer = Callable[[FloatArray], FloatArray]
+
+
+class NumpyParts:
+    """A rule's parts as `lit_ios.carry.advance` takes them.
+
+    Args:
+        rule: whose parts are all known here: see `numpy_parts`.
+    """
+
+    def __init__(self, rule: StoppingRule) -> None:
+        self.layout, self.include_time = rule.layout, rule.window.include_time
+        self.members, self.gamma = rule.members, 1.0
+        self.time_step, self.epsilon = float(rule.time_step), float(rule.epsilon)
+        self.mean, self.spread = _array(rule.scaler.mean), _array(rule.scaler.scale)
+        self.encode = _encoding(rule.encoder)
+        head, memory = rule.head, rule.memory
+        assert isinstance(head, MLPHead)
+        self.network = [*_layers(head.trunk), *_layers(head.q)]
+        self.gain: list[Layer] = []
+        if isinstance(memory, GainMemory):
+            self.gain, self.gamma = [*_layers(memory.trunk), *_layers(memory.head)], memory.gamma
+
+    def scale(self, state: FloatArray) -> FloatArray:
+        """Standardise states."""
+        return np.asarray((state - self.mean) / self.spread)
+
+    def remember(self, h: FloatArray, state: FloatArray, t: FloatArray) -> FloatArray:
+        """Add the gain of one row (E6)."""
+        if not self.gain:
+            return h
+        return np.asarray(h + apply(self.gain, state) * (self.gamma**t)[:, None])
+
+    def judge(self, state: FloatArray, h: FloatArray) -> FloatArray:
+        """Return Q of every member."""
+        if self.gain:
+            rows = state if h.ndim == 2 else np.broadcast_to(state, (self.members, *state.shape))
+            state = np.concatenate([rows, h], axis=-1)
+        return apply(self.network, state)
+
+    def soften(self, margin: FloatArray) -> FloatArray:
+        """Return σ(m/ε), which cannot overflow as a hyperbolic tangent."""
+        return np.asarray(0.5 + 0.5 * np.tanh(0.5 / self.epsilon * margin))
+
+
+def numpy_parts(rule: StoppingRule) -> NumpyParts | None:
+    """Return the parts of a rule in NumPy, or None if one of them is not known here."""
+    known = (
+        type(rule.head) is MLPHead
+        and type(rule.memory) in (NoMemory, GainMemory)
+        and type(rule.encoder) in (ColumnEncoder, ConditionEncoder)
+    )
+    return NumpyParts(rule) if known else None
+
+
+def apply(layers: list[Layer], values: FloatArray) -> FloatArray:
+    """Apply layers one after the other."""
+    for layer in layers:
+        values = layer(values)
+    return values
+
+
+def _encoding(encoder: Encoder) -> Callable[[FloatArray], FloatArray]:
+    """Turn an encoder into a function that, unlike a closure, can be pickled."""
+    if isinstance(encoder, ConditionEncoder):
+        names = ("conditions", "mean", "scale")
+        return partial(_quietly, scale_within, **{n: _array(getattr(encoder, n)) for n in names})
+    assert isinstance(encoder, ColumnEncoder)
+    if encoder.is_identity:
+        return _same
+    constants: dict[str, Any] = {n: _array(getattr(encoder, n)) for n in ("code", "count")}
+    return partial(_quietly, one_hot, source=encoder.source.numpy(), **constants)
+
+
+def _same(values: FloatArray) -> FloatArray:
+    return values
+
+
+def _quietly(formula: Callable[..., FloatArray], values: FloatArray, **given: Any) -> FloatArray:
+    """Compute NaN where something is unknown without warning of it."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return formula(np, values, **given)
+
+
+def _layers(network: nn.Module) -> list[Layer]:
+    """Turn the layers of a network into functions of arrays."""
+    parts = list(network) if isinstance(network, nn.Sequential) else [network]
+    return [_layer(part) for part in parts]
+
+
+def _layer(part: nn.Module) -> Layer:
+    if isinstance(part, nn.Linear):
+        return partial(_affine, weight=_array(part.weight.T), bias=_array(part.bias))
+    if isinstance(part, StackedLinear):
+        return partial(_affine, weight=_array(part.weight), bias=_array(part.bias))
+    if isinstance(part, nn.LayerNorm | StackedLayerNorm):
+        return partial(_layer_norm, weight=_array(part.weight), bias=_array(part.bias))
+    return _ACTIVATIONS[type(part)]
+
+
+def _affine(values: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:
+    return np.asarray(values @ weight + bias)
+
+
+def _layer_norm(values: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:
+    centred = values - values.mean(axis=-1, keepdims=True)
+    variance = np.square(centred).mean(axis=-1, keepdims=True)
+    return np.asarray(centred / np.sqrt(variance + 1e-5) * weight + bias)
+
+
+def _silu(values: FloatArray) -> FloatArray:
+    half = 0.5 * values  # x σ(x) = ½x (1 + tanh ½x), which cannot overflow
+    values = np.tanh(half)
+    values *= half
+    values += half
+    return values
+
+
+def _gelu(values: FloatArray) -> FloatArray:
+    from scipy.special import erf
+
+    return np.asarray(0.5 * values * (1 + erf(values / np.sqrt(2))))
+
+
+_ACTIVATIONS: dict[type[nn.Module], Layer] = {
+    nn.SiLU: _silu,
+    nn.ReLU: partial(np.maximum, 0.0),
+    nn.Tanh: np.tanh,
+    nn.GELU: _gelu,
+}
+
+
+def _array(values: Tensor) -> FloatArray:
+    with torch.no_grad():
+        return np.ascontiguousarray(values.detach().double().cpu().numpy())

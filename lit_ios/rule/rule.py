@@ -1,0 +1,276 @@
+"""The learnt rule: raw columns in, decisions out. Plain PyTorch; all that decides goes through it.
+
+    columns ─ encoder ─ features ─ window ─ state ─ scaler ─ memory ─ (state, h) ─ head ─ Q
+            ─ members combined ─ threshold ─ decision
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lit_ios.batches import PathBatch
+from lit_ios.carry import Advanced, Layout, Missing, advance, combine
+from lit_ios.checks import UserError, check_number
+from lit_ios.functional import (
+    first_stops,
+    recovered_gains,
+    soft_value,
+    stop_probability,
+    stops,
+)
+from lit_ios.imports import Spec, as_spec, build, import_class
+from lit_ios.rule.decisions import Decisions
+from lit_ios.rule.dynamics import Dynamics
+from lit_ios.rule.encoders import Encoder
+from lit_ios.rule.heads import build_head, join
+from lit_ios.rule.layers import by_blocks
+from lit_ios.rule.memories import Memory, NoMemory
+from lit_ios.rule.scaler import Scaler
+from lit_ios.rule.window import Window
+
+
+class Remembered(NamedTuple):
+    """All rows of whole paths as Q takes them."""
+
+    state: Tensor  # (M, S) standardised
+    h: Tensor  # (…, M, C)
+
+
+class Successor(NamedTuple):
+    """The predicted next row of B paths (E5)."""
+
+    state: Tensor  # (…, B, S)
+    h: Tensor  # (…, B, C)
+
+
+class StoppingRule(nn.Module):
+    """When to stop: everything between a measured row and a decision.
+
+    Args:
+        encoder: class_path and init_args of an Encoder.
+        head: class_path and init_args of a Head.
+        memory: class_path and init_args of a Memory; null for none.
+        lags: how many earlier rows are part of the state.
+        include_time: whether the time since the path began is part of the state.
+        members: number of networks, whose mean decides.
+        gamma: discount factor γ.
+        epsilon: temperature ε of the soft policy.
+        dynamics: whether the rule has a model of what comes next.
+        variance: whether that model also has a variance.
+        allow: packages that classes may be imported from beside the trusted ones.
+    """
+
+    epsilon: Tensor
+    threshold: Tensor
+    time_step: Tensor  # usual time between two rows of a path
+
+    def __init__(
+        self,
+        encoder: Spec,
+        head: Spec,
+        memory: Spec | None = None,
+        *,
+        lags: int = 0,
+        include_time: bool = True,
+        members: int = 1,
+        gamma: float = 0.99,
+        epsilon: float = 0.1,
+        dynamics: bool = False,
+        variance: bool = False,
+        allow: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        check_number("members", members, above=0)
+        check_number("gamma", gamma, above=0, at_most=1)
+        check_number("epsilon", epsilon, above=0)
+        self.encoder = build("encoder", as_spec("encoder", encoder), Encoder, allow)
+        self.window = Window(self.encoder.feature_names, lags, include_time)
+        self.state_dim = len(self.window.state_names)
+        self.members, self.gamma = members, gamma
+        self.scaler = Scaler(self.state_dim)
+        self.memory = self._build_memory(memory, allow)
+        head = as_spec("head", head)
+        self.head = build_head(head, self.state_dim, self.memory.width, members, allow)
+        predicted = self.state_dim + (self.memory.width if self.memory.predicted else 0)
+        self.dynamics = (
+            Dynamics(self.head.width, predicted, members, variance) if dynamics else None
+        )
+        self.register_buffer("epsilon", torch.tensor(epsilon))
+        self.register_buffer("threshold", torch.tensor(0.0, dtype=torch.float64))
+        self.register_buffer("time_step", torch.tensor(1.0, dtype=torch.float64))
+        self.spec: dict[str, Any] = {
+            "encoder": self.encoder.spec,
+            "head": head,
+            "memory": memory,
+            "lags": lags,
+            "include_time": include_time,
+            "members": members,
+            "gamma": gamma,
+            "epsilon": epsilon,
+            "dynamics": dynamics,
+            "variance": variance,
+        }
+
+    def _build_memory(self, spec: Spec | None, allow: Sequence[str]) -> Memory:
+        if spec is None:
+            return NoMemory()
+        spec = as_spec("memory", spec)
+        import_class(spec["class_path"], Memory, allow)
+        return build(
+            "memory", spec, Memory, allow, state_dim=self.state_dim, members=self.members
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """Where the pieces of a carry lie."""
+        window = self.window
+        return Layout(
+            len(window.feature_names), window.lags, self.members, self.memory.width
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Short name of what decides, whatever the threshold."""
+        digest = hashlib.blake2b(digest_size=8)
+        digest.update(json.dumps(self.spec, sort_keys=True).encode())
+        for name, values in sorted(self.state_dict().items()):
+            if name != "threshold":
+                digest.update(name.encode() + values.double().cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    # One row at a time ---------------------------------------------------------------------------
+
+    def init(self, count: int) -> Tensor:
+        """Return the carry of B new paths; (B, W)."""
+        start = torch.tensor(self.layout.start(float(self.threshold)), dtype=torch.double)
+        return start.expand(count, -1).clone()
+
+    def step(
+        self, columns: Tensor, time: Tensor, carry: Tensor, missing: Missing = "error"
+    ) -> Advanced:
+        """Take the next row of B paths; a NaN margin means that it cannot be judged.
+
+        Args:
+            columns: (B, C) raw, double.
+            time: (B,) double, NaN for a usual step after the last row.
+            carry: (B, W) double.
+            missing: whether the last known value stands in for a feature that is missing.
+        """
+        return advance(torch, _TorchParts(self), columns, time, carry, missing)
+
+    # Whole paths ---------------------------------------------------------------------------------
+
+    def scan(
+        self, paths: PathBatch, judges: Tensor | None = None, gains: bool = False
+    ) -> Decisions:
+        """Judge all rows of whole paths, given in raw columns.
+
+        Args:
+            paths: M rows of P paths.
+            judges: (K, P) which members judge each path; None for all.
+            gains: also say g(s), where that takes more than the margin does.
+        """
+        remembered = self.remember(paths)
+        q = self.values(*remembered)
+        margins = q[..., 0] - q[..., 1]  # (…, M)
+        margin = self.combined(margins, judges, paths)
+        stop = stops(margin, self.threshold)
+        return Decisions(
+            margin=margin,
+            probability=stop_probability(margin - self.threshold, self.epsilon),
+            stop=stop,
+            first_stop=first_stops(stop, paths.step, paths.path, len(paths.stopped)),
+            stop_gain=combine(q[..., 0]),
+            continuation_gain=self.continuation_gain(*remembered, paths.step) if gains else None,
+            margin_spread=margins.std(0) if self.members > 1 else None,
+        )
+
+    @staticmethod
+    def combined(margins: Tensor, judges: Tensor | None, paths: PathBatch) -> Tensor:
+        """Return one margin per row, of the members that judge its path; (…, M) → (M,)."""
+        if judges is None:
+            return combine(margins)
+        asked = judges[:, paths.path]  # (K, M)
+        return margins.masked_fill(~asked, 0.0).sum(0) / asked.sum(0)
+
+    def remember(self, paths: PathBatch) -> Remembered:
+        """Return the states of all rows and what their paths remember at each."""
+        features = self.encoder(paths.columns.double())
+        raw = self.window.scan(features, paths.time.double(), paths.first_row)
+        state = self.scaler(raw).to(self.epsilon.dtype)
+        return Remembered(state, self.memory.scan(state, paths.step, paths.first_row))
+
+    def values(self, state: Tensor, h: Tensor) -> Tensor:
+        """Return Q of every member; (…, B, 2)."""
+        return by_blocks(self.head, state, h)
+
+    def continuation_gain(self, state: Tensor, h: Tensor, t: Tensor) -> Tensor | None:
+        """Return g(s) (E10): the memory's own, or Q(s,1) − γ V(ŝ′) in a learnt world; (B,)."""
+        gain = self.memory.gain(state)
+        if gain is None and self.dynamics is not None:
+            features = self.head.features(state, h)
+            next_value = self.value_at(self.predict(state, h, features)[0], h, t)
+            gain = recovered_gains(self.head.values(features), next_value, self.gamma).go
+        return None if gain is None else combine(gain)
+
+    # The learnt world ----------------------------------------------------------------------------
+
+    def predict(
+        self, state: Tensor, h: Tensor, features: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the predicted successor, (ŝ′, h′) where the memory is predicted, else ŝ′."""
+        assert self.dynamics is not None
+        return self.dynamics(join(state, h) if self.memory.predicted else state, features)  # type: ignore[no-any-return]
+
+    def split(self, predicted: Tensor, h: Tensor, t: Tensor) -> Successor:
+        """Return state and memory of a predicted successor; an unpredicted memory advances."""
+        if self.memory.predicted:
+            state, following = predicted.split([self.state_dim, self.memory.width], dim=-1)
+            return Successor(state, following)
+        return Successor(predicted, self.memory.advance(h, predicted, t + 1))
+
+    def value_at(self, successor: Tensor, h: Tensor, t: Tensor) -> Tensor:
+        """Return V at a successor of rows that remember h; (…, B)."""
+        return soft_value(self.values(*self.split(successor, h, t)), self.epsilon)
+
+
+class _TorchParts:
+    """A rule's parts as `advance` takes them: carries in double, networks in their own precision."""
+
+    def __init__(self, rule: StoppingRule) -> None:
+        self._rule, self.layout = rule, rule.layout
+        self.include_time = rule.window.include_time
+        self.time_step = rule.time_step
+        self.encode, self.scale = rule.encoder, rule.scaler
+
+    def remember(self, h: Tensor, state: Tensor, t: Tensor) -> Tensor:
+        return self._rule.memory.advance(h, state.to(self._rule.epsilon.dtype), t)
+
+    def judge(self, state: Tensor, h: Tensor) -> Tensor:
+        dtype = self._rule.epsilon.dtype
+        return self._rule.values(state.to(dtype), h.to(dtype)).double()
+
+    def soften(self, margin: Tensor) -> Tensor:
+        return stop_probability(margin, self._rule.epsilon.double())
+
+
+def load_rule(spec: Any, weights: dict[str, Tensor], allow: Sequence[str] = ()) -> StoppingRule:
+    """Make a rule of what a checkpoint keeps of it.
+
+    Args:
+        spec: as `StoppingRule.spec`.
+        weights: its state.
+        allow: packages that classes may be imported from beside the trusted ones.
+    """
+    try:
+        rule = StoppingRule(**spec, allow=allow)
+        rule.load_state_dict(weights)
+    except (TypeError, RuntimeError) as error:
+        raise UserError(f"its rule cannot be made: {error}") from None
+    return rule

@@ -1,0 +1,113 @@
+"""An exported rule, run live with NumPy and onnxruntime alone.
+
+    rule = lit_ios.runtime.load("policy.onnx")
+    stream = rule.stream()
+    decision = stream.step({"heat": 71.3, "colour": "red"}, time=12)
+
+Decisions, saved states and errors are those of `StoppingPolicy.stream`; torch is not imported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lit_ios.carry import Missing
+from lit_ios.checks import UserError
+from lit_ios.live import LiveRule, Observations, Stream, Streams
+from lit_ios.trajectories import BoolArray, FloatArray
+
+FORMAT, VERSION = "lit-ios rule", 1
+
+
+class Outputs(NamedTuple):
+    """What an exported rule says of the next rows of B paths."""
+
+    margin: FloatArray
+    probability: FloatArray
+    stop: BoolArray
+    carry: FloatArray
+
+
+class ExportedRule:
+    """A rule in a file that `StoppingPolicy.export` wrote.
+
+    Args:
+        file: ….onnx.
+        threads: of onnxruntime; one is best for small networks.
+    """
+
+    def __init__(self, file: str | Path, threads: int = 1) -> None:
+        try:
+            import onnxruntime
+        except ImportError:
+            raise UserError(
+                "running an exported rule needs onnxruntime: pip install 'lit-ios[runtime]'"
+            ) from None
+        if not Path(file).is_file():
+            raise UserError(f"there is no file {file}")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(file), options, providers=["CPUExecutionProvider"]
+            )
+            found = self._session.get_modelmeta().custom_metadata_map
+            self.about: dict[str, Any] = json.loads(found.get("lit_ios", "{}"))
+        except Exception as error:  # onnxruntime's exceptions have no common base
+            raise UserError(f"{file} cannot be run: {str(error).splitlines()[0]}") from None
+        if self.about.get("format") != FORMAT or self.about.get("version") != VERSION:
+            raise UserError(f"{file} is not a lit-ios rule of version {VERSION}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the raw columns it takes, in the order of an array."""
+        return tuple(self.about["columns"])
+
+    def step(
+        self, columns: FloatArray, time: FloatArray, carry: FloatArray, missing: Missing
+    ) -> Outputs:
+        """Judge the next row of B paths."""
+        given = {"columns": columns, "time": time, "carry": carry}
+        if not len(columns):
+            nothing = np.empty(0)
+            return Outputs(nothing, nothing, nothing.astype(bool), carry)
+        names = ["margin", "probability", "stop", "next_carry"]
+        return Outputs(*self._session.run(names, given))
+
+    @property
+    def live(self) -> LiveRule:
+        """The rule as live paths use it."""
+        about = self.about
+        return LiveRule(
+            step=self.step,
+            start=about["start"],
+            observations=Observations(about["columns"], about["categories"]),
+            include_time=about["include_time"],
+            time_step=about["time_step"],
+            time_unit=about["time_unit"],
+            fingerprint=about["fingerprint"],
+            unknown=_nothing_more,
+        )
+
+    def stream(self, saved: Mapping[str, Any] | None = None) -> Stream:
+        """Follow one live path, from its beginning or from a saved state."""
+        return Stream(self.live, saved, self.about["missing"])
+
+    def stream_many(self, saved: Mapping[str, Any] | None = None) -> Streams:
+        """Follow many live paths at once."""
+        return Streams(self.live, saved, self.about["missing"])
+
+
+def load(file: str | Path, threads: int = 1) -> ExportedRule:
+    """Open an exported rule."""
+    return ExportedRule(file, threads)
+
+
+def _nothing_more(row: FloatArray) -> str | None:
+    return "the encoder does not know these values: see the columns' categories and conditions"
