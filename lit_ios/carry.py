@@ -40,7 +40,7 @@ class Layout(NamedTuple):
     @property
     def width(self) -> int:
         """Length of a carry."""
-        return self.recent.stop + self.members * self.memory
+        return int(self.recent.stop) + self.members * self.memory
 
     def start(self, threshold: float) -> list[float]:
         """Return the carry of a path before its first row."""

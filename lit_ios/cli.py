@@ -256,7 +256,8 @@ def _allow(packages: list[str]) -> None:
 
 def _subclasses(base: type) -> list[type]:
     """Return a class and all its subclasses."""
-    return [base, *(cls for child in base.__subclasses__() for cls in _subclasses(child))]
+    children: list[type] = base.__subclasses__()
+    return [base, *(cls for child in children for cls in _subclasses(child))]
 
 
 def _data_seed(seed: Any) -> int:

@@ -79,6 +79,8 @@ def variant_name(model: object, datamodule: Any, callbacks: Iterable[object]) ->
             return variant.name
     words = [type(model).__name__]
     words += ["CS"] if decays else []
-    words += [] if oversampling == "none" else ["LB" if oversampling == "bootstrap" else oversampling]
+    words += (
+        [] if oversampling == "none" else ["LB" if oversampling == "bootstrap" else oversampling]
+    )
     words += ["folds"] if folds else []
     return "_".join(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=DO)(?=IQS)", "_", w).lower() for w in words)

@@ -97,7 +97,7 @@ class Stream:
     @property
     def carry(self) -> FloatArray:
         """Everything the path remembers, as one row of numbers; (W,)."""
-        return self._carry[0].copy()
+        return np.array(self._carry[0])
 
     def copy(self) -> Stream:
         """Return a stream that goes on from here by itself."""

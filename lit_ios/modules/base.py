@@ -49,7 +49,8 @@ class StoppingModule(RuleEvaluation):
         epsilon: temperature ε of the soft policy at the first epoch.
         learning_rate: of every part's optimizer.
         learning_rate_decay: factor on the learning rates after each epoch.
-        optimizer: class path and arguments of an optimizer, for all parts or by part; null for Adam.
+        optimizer: class path and arguments of an optimizer, for all parts or by part; null means
+            Adam.
         policy_weight: weight κ of the policy objective E11, which trains what balanced accuracy
             measures along whole paths; above 0 it needs `data.init_args.batch_by: paths`.
         members: number of networks trained together, each from its own weights and on its own
@@ -138,7 +139,8 @@ class StoppingModule(RuleEvaluation):
     def part_parameters(self, part: Part) -> Iterable[nn.Parameter]:
         """Return what the optimizer of `part` steps."""
         if part == "q":
-            yield from self.rule.head.parameters()
+            yield from self.rule.head.feature_parameters()
+            yield from self.rule.head.value_parameters()
         if part == self.rule.memory.part:
             yield from self.rule.memory.parameters()
 

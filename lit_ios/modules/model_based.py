@@ -54,8 +54,7 @@ class ModelBasedIQS(IQS):
             yield from super().part_parameters(part)
             return
         if self.updates == "alternating":
-            values = {id(parameter) for parameter in self.rule.head.value_parameters()}
-            yield from (p for p in self.rule.head.parameters() if id(p) not in values)
+            yield from self.rule.head.feature_parameters()
         assert self.rule.dynamics is not None
         yield from self.rule.dynamics.parameters()
 

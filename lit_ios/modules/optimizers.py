@@ -67,9 +67,7 @@ def make_optimizer(
         )
     usual = {"lr": learning_rate} | ({"fused": True} if cls in FUSED else {})
     arguments = usual | spec["init_args"]
-    return build(
-        "optimizer", spec | {"init_args": arguments}, Optimizer, params=list(parameters)
-    )
+    return build("optimizer", spec | {"init_args": arguments}, Optimizer, params=list(parameters))
 
 
 def together(optimizers: Sequence[Optimizer]) -> list[Optimizer]:

@@ -1,13 +1,13 @@
 """Decisions as tables: one schema, whoever writes them.
 
-    <path>, <time>       under the user's own column names and in the user's own types
-    margin               Q(s, stop) − Q(s, continue)
-    probability          of stopping; ½ at the threshold
-    stop                 the margin reaches the threshold
-    first_stop           the first such row of its path
-    stop_gain            G(s), E10
-    continuation_gain    g(s), where the variant models it
-    margin_spread        standard deviation of the members' margins, where there are several
+<path>, <time>       under the user's own column names and in the user's own types
+margin               Q(s, stop) − Q(s, continue)
+probability          of stopping; ½ at the threshold
+stop                 the margin reaches the threshold
+first_stop           the first such row of its path
+stop_gain            G(s), E10
+continuation_gain    g(s), where the variant models it
+margin_spread        standard deviation of the members' margins, where there are several
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ class TorchStep:
     ) -> Advanced:
         """Judge the next row of B paths."""
         with torch.inference_mode():
-            given = (torch.from_numpy(np.ascontiguousarray(x)) for x in (columns, time, carry))
-            judged = self.rule.step(*given, missing)
+            given = [torch.from_numpy(np.ascontiguousarray(x)) for x in (columns, time, carry)]
+            judged = self.rule.step(given[0], given[1], given[2], missing)
             return Advanced(*(values.numpy() for values in judged))
 
 

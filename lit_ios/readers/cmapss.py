@@ -157,7 +157,8 @@ def engine_paths(
 
     Args:
         series: rows of whole engines.
-        sensors: positions of the sensors that rows hold, after the setting that tells the condition.
+        sensors: positions of the sensors that rows hold, beside the setting that tells the
+            condition.
         step: keep cycles 1, 1 + step, 1 + 2 step, …
         lead: drop the last cycles before failure, so that the stop comes that much earlier.
         remaining_life: for series cut off before failure: cycles from the last one to the

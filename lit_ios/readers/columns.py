@@ -149,7 +149,9 @@ class Source:
             text = values[row].as_py()
             raise TableError(f"{self.where(column, row)}: neither a number nor a date: {text!r}")
         if pa.types.is_boolean(kind):
-            raise TableError(f"{self.name}, column {column!r}: times must be numbers or dates, not true and false")
+            raise TableError(
+                f"{self.name}, column {column!r}: times must be numbers or dates, not true or false"
+            )
         times = self.numbers(column).astype(np.float64)
         if not np.isfinite(times).all():
             row = int(np.argmin(np.isfinite(times)))

@@ -11,9 +11,7 @@ from lit_ios.readers.files import TableError
 from lit_ios.trajectories import Categories, FloatArray
 
 
-def column_matrix(
-    source: Source, columns: Sequence[str], categories: Categories
-) -> FloatArray:
+def column_matrix(source: Source, columns: Sequence[str], categories: Categories) -> FloatArray:
     """Return the raw columns (N, C), text as codes; the columns read are freed.
 
     Args:

@@ -22,8 +22,8 @@ from lit_ios.trajectories import FloatArray, TrajectorySet, row_blocks
 class Encoder(nn.Module):
     """Turns raw columns into features.
 
-    An encoder of your own subclasses this. It names `feature_names`, computes them in `forward`, and
-    keeps the plain values that make it again in `arguments`.
+    An encoder of your own subclasses this: it names its `feature_names`, computes them in
+    `forward`, and returns the plain values that make it again as `arguments`.
 
     Args:
         columns: names of the raw columns, in the order in which rows hold them.
@@ -95,7 +95,9 @@ class Encoder(nn.Module):
         for name in raw.feature_names:
             wanted, found = self.categories.get(name), raw.categories.get(name)
             if wanted != found:
-                kinds = ["numbers" if kind is None else f"text of {kind}" for kind in (wanted, found)]
+                kinds = [
+                    "numbers" if kind is None else f"text of {kind}" for kind in (wanted, found)
+                ]
                 raise UserError(f"column {name!r}: {kinds[0]} needed, the paths hold {kinds[1]}")
 
 
@@ -106,7 +108,10 @@ class ColumnEncoder(Encoder):
         self, columns: Sequence[str], categories: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         super().__init__(columns, categories)
-        names, source, code, count = [], [], [], []
+        names: list[str] = []
+        source: list[int] = []
+        code: list[int] = []
+        count: list[int] = []
         for position, column in enumerate(self.columns):
             known = self.categories.get(column)
             names += [column] if known is None else [f"{column}={value}" for value in known]
@@ -135,7 +140,8 @@ class ColumnEncoder(Encoder):
         """Return numbers, and 1 where a text column has the feature's category."""
         if self.is_identity:
             return values
-        return one_hot(torch, values, self.source, self.code, self.count)
+        encoded: Tensor = one_hot(torch, values, self.source, self.code, self.count)
+        return encoded
 
     def unknown(self, row: FloatArray) -> str | None:
         """Name a category that is none of the known ones."""
@@ -200,7 +206,8 @@ class ConditionEncoder(Encoder):
 
     def forward(self, values: Tensor) -> Tensor:
         """Scale the columns after the first; (B, 1 + D) → (B, D)."""
-        return scale_within(torch, values, self.conditions, self.mean, self.scale)
+        scaled: Tensor = scale_within(torch, values, self.conditions, self.mean, self.scale)
+        return scaled
 
     def unknown(self, row: FloatArray) -> str | None:
         """Name a condition that was not seen in training."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -56,9 +56,14 @@ class Head(nn.Module):
         """Return Q(s, h, ·); (…, B, 2)."""
         return self.values(self.features(state, h))
 
-    def value_parameters(self) -> Iterable[nn.Parameter]:
+    def value_parameters(self) -> list[nn.Parameter]:
         """Return what Q alone depends on, and the features do not."""
-        return self.q.parameters()
+        return list(self.q.parameters())
+
+    def feature_parameters(self) -> list[nn.Parameter]:
+        """Return what the features depend on."""
+        others = {id(parameter) for parameter in self.value_parameters()}
+        return [parameter for parameter in self.parameters() if id(parameter) not in others]
 
 
 def join(state: Tensor, h: Tensor) -> Tensor:
@@ -112,7 +117,7 @@ class MemberHeads(Head):
     def __init__(self, heads: Sequence[Head]) -> None:
         nn.Module.__init__(self)
         self.width, self.members = heads[0].width, len(heads)
-        parameters, buffers = stack_module_state(list(heads))  # type: ignore[arg-type]
+        parameters, buffers = stack_module_state(list(heads))
         self._names = {name.replace(".", "/"): name for name in (*parameters, *buffers)}
         for name, values in parameters.items():
             self.register_parameter(name.replace(".", "/"), nn.Parameter(values.detach()))
@@ -149,9 +154,9 @@ class MemberHeads(Head):
         """Return the members' Q; (K, B, 2)."""
         return self._each("forward", state, h)
 
-    def value_parameters(self) -> Iterable[nn.Parameter]:
+    def value_parameters(self) -> list[nn.Parameter]:
         """Return what Q alone depends on, and the features do not."""
-        return (p for name, p in self.named_parameters() if name.startswith("q/"))
+        return [p for name, p in self.named_parameters() if name.startswith("q/")]
 
     def _each(self, method: str, *inputs: Tensor) -> Tensor:
         weights = {self._names[name]: values for name, values in self._stacked()}
@@ -163,7 +168,7 @@ class MemberHeads(Head):
 
         if self._vectorised and not torch.compiler.is_exporting():
             axes = (0, *(0 if axis else None for axis in own))
-            return vmap(call, axes, randomness="different")(weights, *inputs)  # type: ignore[no-any-return]
+            return vmap(call, axes, randomness="different")(weights, *inputs)
         outputs = [
             call(
                 {name: values[k] for name, values in weights.items()},

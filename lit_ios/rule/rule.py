@@ -1,7 +1,7 @@
 """The learnt rule: raw columns in, decisions out. Plain PyTorch; all that decides goes through it.
 
-    columns ─ encoder ─ features ─ window ─ state ─ scaler ─ memory ─ (state, h) ─ head ─ Q
-            ─ members combined ─ threshold ─ decision
+columns ─ encoder ─ features ─ window ─ state ─ scaler ─ memory ─ (state, h) ─ head ─ Q
+        ─ members combined ─ threshold ─ decision
 """
 
 from __future__ import annotations
@@ -122,17 +122,13 @@ class StoppingRule(nn.Module):
             return NoMemory()
         spec = as_spec("memory", spec)
         import_class(spec["class_path"], Memory, allow)
-        return build(
-            "memory", spec, Memory, allow, state_dim=self.state_dim, members=self.members
-        )
+        return build("memory", spec, Memory, allow, state_dim=self.state_dim, members=self.members)
 
     @property
     def layout(self) -> Layout:
         """Where the pieces of a carry lie."""
         window = self.window
-        return Layout(
-            len(window.feature_names), window.lags, self.members, self.memory.width
-        )
+        return Layout(len(window.feature_names), window.lags, self.members, self.memory.width)
 
     @property
     def fingerprint(self) -> str:
@@ -195,7 +191,7 @@ class StoppingRule(nn.Module):
     def combined(margins: Tensor, judges: Tensor | None, paths: PathBatch) -> Tensor:
         """Return one margin per row, of the members that judge its path; (…, M) → (M,)."""
         if judges is None:
-            return combine(margins)
+            return torch.as_tensor(combine(margins))
         asked = judges[:, paths.path]  # (K, M)
         return margins.masked_fill(~asked, 0.0).sum(0) / asked.sum(0)
 
@@ -221,9 +217,7 @@ class StoppingRule(nn.Module):
 
     # The learnt world ----------------------------------------------------------------------------
 
-    def predict(
-        self, state: Tensor, h: Tensor, features: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
+    def predict(self, state: Tensor, h: Tensor, features: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the predicted successor, (ŝ′, h′) where the memory is predicted, else ŝ′."""
         assert self.dynamics is not None
         return self.dynamics(join(state, h) if self.memory.predicted else state, features)  # type: ignore[no-any-return]
@@ -231,8 +225,8 @@ class StoppingRule(nn.Module):
     def split(self, predicted: Tensor, h: Tensor, t: Tensor) -> Successor:
         """Return state and memory of a predicted successor; an unpredicted memory advances."""
         if self.memory.predicted:
-            state, following = predicted.split([self.state_dim, self.memory.width], dim=-1)
-            return Successor(state, following)
+            cut = self.state_dim
+            return Successor(predicted[..., :cut], predicted[..., cut:])
         return Successor(predicted, self.memory.advance(h, predicted, t + 1))
 
     def value_at(self, successor: Tensor, h: Tensor, t: Tensor) -> Tensor:
@@ -241,7 +235,7 @@ class StoppingRule(nn.Module):
 
 
 class _TorchParts:
-    """A rule's parts as `advance` takes them: carries in double, networks in their own precision."""
+    """A rule's parts as `advance` takes them: what is carried in double, networks as they are."""
 
     def __init__(self, rule: StoppingRule) -> None:
         self._rule, self.layout = rule, rule.layout
