@@ -23,7 +23,8 @@ from datamodules import TrajectoryDataModule
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.functional.frontier import balanced_margin
 from lit_ios.metrics import path_metrics
-from lit_ios.sampling import folds_held_out, standardise
+from lit_ios.rule import Scaler
+from lit_ios.sampling import folds_held_out
 from lit_ios.trajectories import STOP, FloatArray, TrajectorySet
 
 NAMES = {
@@ -139,9 +140,9 @@ def cusum(paths: TrajectorySet, slack: float) -> FloatArray:
 
 def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
     """Fit a baseline, choose its settings and threshold on validation paths, test it."""
-    train, val, test = (
-        paths.with_states(standardise(paths.states, data.statistics)) for paths in data.splits
-    )
+    scaler = Scaler(len(data.statistics.mean))
+    scaler.set(*data.statistics)
+    train, val, test = (scaler.paths(data.states(paths)) for paths in data.splits)
     if name in WITH_FOLDS:
         val = train.followed_by(val)
         tried = _cross_validated(name.removesuffix("_folds"), val, data.seed)

@@ -123,7 +123,7 @@ def scatter(data: Mapping[str, Any]) -> Figure:
     for axes, (name, module) in zip(
         np.ravel(figure.subplots(1, len(data))), data.items(), strict=True
     ):
-        paths = module.splits.train
+        paths = module.states(module.splits.train)
         elapsed, value = paths.states[:, -1], paths.states[:, 0]
         stop = np.zeros(len(value), dtype=bool)
         stop[paths.last_rows[paths.stopped]] = True

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,19 +74,10 @@ def _train(job: Job) -> Row:
 
     import train
 
-    data, method = DATA_SETS[job.dataset], METHODS[job.variant]
-    files = (f"data/{data.file}", "../benchmarks/quiet", f"model/{method.file}")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        words = ["fit", *(f"--config={ROOT}/configs/{name}.yaml" for name in files)]
-        words += [f"--seed_everything={job.seed}", f"--trainer.max_epochs={job.epochs}"]
-        words += [
-            f"--runs_dir={folder}",
-            "--threads=1",
-        ]  # as many runs at a time as there are cores
-        words += [*data.options, *method.options, *job.options]
         with contextlib.redirect_stdout(io.StringIO()):
-            cli = train.main(words)
+            cli = train.main(command_line(job, folder))
         assert cli is not None
         run_folder = Path(cli.trainer.logger.log_dir)
         metrics = json.loads((run_folder / "metrics.json").read_text())
@@ -96,6 +87,17 @@ def _train(job: Job) -> Row:
         "val_balanced_accuracy": metrics["val/balanced_accuracy"],
         "curves": curves,
     }
+
+
+def command_line(job: Job, folder: str) -> list[str]:
+    """Return what train.py is told to do a job, with its run folder in `folder`."""
+    data, method = DATA_SETS[job.dataset], METHODS[job.variant]
+    files = (f"data/{data.file}", "../benchmarks/quiet", f"model/{method.file}")
+    words = ["fit", *(f"--config={ROOT}/configs/{name}.yaml" for name in files)]
+    words += [f"--seed_everything={job.seed}", f"--trainer.max_epochs={job.epochs}"]
+    # as many runs at a time as there are cores
+    words += [f"--runs_dir={folder}", "--threads=1"]
+    return [*words, *data.options, *method.options, *job.options]
 
 
 def _fit_baseline(job: Job) -> Row:
@@ -134,10 +136,10 @@ def commit() -> str:
     return name + ("+" if code else "")
 
 
-def attempt(job: Job) -> tuple[Job, Row | None, str]:
+def attempt(job: Job, go: Callable[[Job], Row]) -> tuple[Job, Row | None, str]:
     """Run a job; return its row, or what went wrong."""
     try:
-        return job, run(job), ""
+        return job, go(job), ""
     except BaseException as error:  # also SystemExit, with which train.py refuses its input
         return job, None, repr(error)
 
@@ -153,11 +155,9 @@ def run_all(jobs: Iterable[Job], file: Path, processes: int, backend: str = "lok
     missing = [job for job in jobs if job.key not in done]
     file.parent.mkdir(parents=True, exist_ok=True)
     failed = 0
-    finished = _finished(missing, processes, backend)
-    for job, row, reason in tqdm(finished, total=len(missing), unit="run"):
+    for job, row in finished(missing, run, processes, backend):
         if row is None:
             failed += 1
-            print(f"{job} failed: {reason}", file=sys.stderr)
             continue
         curves = row.pop("curves", None)
         if curves is not None:
@@ -183,18 +183,38 @@ def curves_file(file: Path) -> Path:
     return file.with_name(f"{file.stem}_curves.jsonl")
 
 
-def _finished(jobs: list[Job], processes: int, backend: str) -> Iterable[Any]:
+def finished(
+    jobs: list[Job], go: Callable[[Job], Row], processes: int, backend: str = "loky"
+) -> Iterator[tuple[Job, Row | None]]:
+    """Yield what `go` makes of each job as soon as it is there; say which failed, and show how far.
+
+    Args:
+        jobs: to be done.
+        go: does one.
+        processes: jobs at a time.
+        backend: joblib's.
+    """
+    attempts = _attempts(jobs, go, processes, backend)
+    for job, row, reason in tqdm(attempts, total=len(jobs), unit="run"):
+        if row is None:
+            print(f"{job} failed: {reason}", file=sys.stderr)
+        yield job, row
+
+
+def _attempts(
+    jobs: list[Job], go: Callable[[Job], Row], processes: int, backend: str
+) -> Iterator[tuple[Job, Row | None, str]]:
     """Yield what `attempt` returns for each job, as soon as joblib's backend gives it away."""
     if processes == 1 and backend == "loky":
-        yield from map(attempt, jobs)
+        yield from (attempt(job, go) for job in jobs)
     elif backend == "loky":
         parallel = joblib.Parallel(processes, backend=backend, return_as="generator_unordered")
-        yield from parallel(joblib.delayed(attempt)(job) for job in jobs)
+        yield from parallel(joblib.delayed(attempt)(job, go) for job in jobs)
     else:  # Ray's backend returns lists only: some jobs at a time, so that few can be lost
         for start in range(0, len(jobs), 4 * processes):
             some = jobs[start : start + 4 * processes]
             yield from joblib.Parallel(processes, backend=backend)(
-                joblib.delayed(attempt)(job) for job in some
+                joblib.delayed(attempt)(job, go) for job in some
             )
 
 

@@ -75,7 +75,7 @@ def measure(file: str, task: str) -> Figures:
             max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
             enable_progress_bar=False, enable_model_summary=False, limit_val_batches=0, **processes,
         )  # fmt: skip
-        trainer.fit(IQS(feature_names=data.feature_names), data)
+        trainer.fit(IQS.for_data(data), data)
     return {
         "training_rows": len(data.training_paths.states),
         "read_seconds": round(read, 2),

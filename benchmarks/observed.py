@@ -48,7 +48,8 @@ class Observer(Callback):
         self.epochs.append(time.perf_counter() - self.start)
         if self.raw_epochs is not None:
             start = time.perf_counter()
-            self.raw.epoch(trainer.current_epoch, pl_module.epsilon, pl_module.confidence)
+            epsilon, confidence = pl_module.rule.epsilon, pl_module.confidence
+            self.raw.epoch(trainer.current_epoch, epsilon, confidence)
             self.raw_epochs.append(time.perf_counter() - start)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:

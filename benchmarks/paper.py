@@ -31,7 +31,7 @@ LABELS = {name: method.label for name, method in METHODS.items()} | baselines.NA
 def add_grid_options(parser: argparse.ArgumentParser, file: Path, seeds: int = 5) -> None:
     """Add what all benchmarks over many runs can be told."""
     parser.add_argument("--seeds", type=int, default=seeds, help="number of seeds (%(default)s)")
-    parser.add_argument("--first-seed", type=int, default=0, help="where seeds begin (0)")
+    parser.add_argument("--first-seed", type=int, default=0, help="where seeds begin (%(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time (%(default)s)")
     parser.add_argument(
         "--backend", choices=("loky", "ray"), default="loky",

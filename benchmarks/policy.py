@@ -20,11 +20,12 @@ import train
 from benchmarks.grid import ROOT
 from benchmarks.observed import quiet
 from datamodules import BoundaryExitData
-from lit_ios import StoppingPolicy
+from lit_ios import StoppingPolicy, runtime
 from lit_ios.batches import path_batch
 from lit_ios.checks import UserError
 from lit_ios.functional.frontier import conformal_margin, highest_margins
-from lit_ios.sampling import build_states
+from lit_ios.rule import GainMemory
+from lit_ios.trajectories import FloatArray
 
 RESULTS = ROOT / "benchmarks/results/policy.json"
 LEVELS, SIZES = (0.01, 0.05, 0.10), (50, 200, 1000)
@@ -45,12 +46,13 @@ def trained(variant: str, epochs: int, folder: Path) -> StoppingPolicy:
 
 def bare_pass(policy: StoppingPolicy) -> Callable[[], Any]:
     """Return a function that does nothing but the products and activations of a step."""
-    module = policy.module
-    networks = [module.network] + ([module.gain_network] if hasattr(module, "gain_network") else [])
+    head, memory = policy.rule.head, policy.rule.memory
+    networks = [(head.trunk, head.q)]
+    if isinstance(memory, GainMemory):
+        networks.append((memory.trunk, memory.head))
     layers = []
-    for network in networks:
-        last = network.q_head if hasattr(network, "q_head") else network.head
-        linear = [part for part in network.trunk if isinstance(part, torch.nn.Linear)] + [last]
+    for trunk, last in networks:
+        linear = [part for part in trunk if isinstance(part, torch.nn.Linear)] + [last]
         layers.append([(part.weight.numpy().T.copy(), part.bias.numpy()) for part in linear])
     inputs = [np.zeros((1, weights[0][0].shape[0])) for weights in layers]
 
@@ -64,31 +66,31 @@ def bare_pass(policy: StoppingPolicy) -> Callable[[], Any]:
     return go
 
 
-def exported_step(policy: StoppingPolicy, file: Path) -> Callable[[], Any]:
-    """Return a function that judges one row with the exported file."""
+def session_run(file: Path, row: FloatArray) -> Callable[[], Any]:
+    """Return a function that does nothing but run an exported file on one row of a new path."""
     import onnxruntime
-
-    from lit_ios.policy.exports import NextRow
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        policy.export(file), options, providers=["CPUExecutionProvider"]
-    )
-    program = NextRow(policy)
-    row = {n: v.numpy() for n, v in zip(program.inputs, program.example(1), strict=True)}
-    return lambda: session.run(None, row)
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    about = json.loads(session.get_modelmeta().custom_metadata_map["lit_ios"])
+    given = {"columns": row[None], "time": np.array([np.nan]), "carry": np.array([about["start"]])}
+    outputs = ["margin", "probability", "stop", "next_carry"]  # as lit_ios.runtime asks for
+    return lambda: session.run(outputs, given)
 
 
 def latencies(policy: StoppingPolicy, folder: Path, calls: int) -> dict[str, float]:
     """Return microseconds per observation of each way, interleaved."""
     stream, row = policy.stream(), np.array([0.1, -0.2])
+    file = policy.export(folder / "policy.onnx")
+    exported = runtime.load(file).stream()
     many, names = policy.stream_many(), list(range(1000))
     rows = np.random.default_rng(0).normal(size=(1000, 2))
     ways: dict[str, tuple[Callable[[], Any], int]] = {
         "bare NumPy pass": (bare_pass(policy), 1),
         "stream.step": (lambda: stream.step(row), 1),
-        "exported to ONNX": (exported_step(policy, folder / "policy.onnx"), 1),
+        "exported to ONNX, session.run": (session_run(file, row), 1),
+        "exported to ONNX, stream.step": (lambda: exported.step(row), 1),
         "stream_many, 1,000 paths": (lambda: many.step(names, rows), 1000),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
@@ -120,8 +122,7 @@ def promises(policy: StoppingPolicy, repeats: int) -> list[dict[str, Any]]:
     simulator = BoundaryExitData(problem="radial", horizon="censor", seed=0).simulator
     paths = simulator.simulate(60_000, np.random.default_rng(99))
     margin = torch.from_numpy(policy.margins(paths))
-    states = build_states(paths, policy.lags, policy.include_time)
-    highest = highest_margins(margin, path_batch(states))
+    highest = highest_margins(margin, path_batch(paths))
     generator = torch.Generator().manual_seed(0)
     found = []
     for level in LEVELS:
@@ -146,6 +147,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30, help="of training (%(default)s)")
     parser.add_argument("--calls", type=int, default=2000, help="timed calls (%(default)s)")
     parser.add_argument("--repeats", type=int, default=500, help="calibrations (%(default)s)")
+    parser.add_argument("--file", type=Path, default=RESULTS, help=f"default: {RESULTS}")
     args = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[str, Any] = {}
@@ -166,7 +168,7 @@ def main() -> None:
             for row in results[variant]["guarantee"]:
                 result = row.get("refused") or f"{row['mean']:.4f} ± {row['sd']:.4f}"
                 print(f"  at most {row['level']:.2f}, {row['paths']:4d} paths: {result}")
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    args.file.write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Stopwatch:
         timed: list[tuple[type, str, Callable[..., str]]] = [
             (TrainLoader, "_plan", lambda *_: "plan of the epoch"),
             (TrainLoader, "_gather", lambda *_: "gathering batches"),
-            (StoppingModule, "_loss", lambda _, part, *__: f"forward, {part}"),
+            (StoppingModule, "_part_loss", lambda _, part, *__: f"forward, {part}"),
             (torch.Tensor, "backward", lambda *_: "backward"),
             (torch.optim.Adam, "step", lambda *_: "optimizers"),
         ]

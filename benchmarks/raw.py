@@ -77,8 +77,7 @@ class RawLoop:
             sign = torch.where(going, stop - go, go - stop)
             loss = softplus(sign / self.epsilon) @ weight
         elif self.kind == "IQS":
-            q = linear(self._trunk(torch.cat([state, following])), *self._layer("q_head"))
-            stop, go = q.unbind(-1)
+            stop, go = self._q(self._trunk(torch.cat([state, following])))
             value = self._value(stop, go)
             loss = self._iq(stop[: len(state)], go[: len(state)], value, going, weight)
         else:
@@ -90,7 +89,7 @@ class RawLoop:
                 state = torch.cat([state, y[:, None]], 1)
                 following = torch.cat([following, y.roll(-1)[:, None]], 1)
             features = self._trunk(state)
-            predicted = state + linear(features, *self._layer("dynamics_head"))
+            predicted = state + linear(features, *self._layer("dynamics.change"))
             stop, go = self._q(features)
             next_stop, next_go = self._q(self._trunk(predicted.detach()))
             now, then = self._value(stop, go), self._value(next_stop, next_go)
@@ -109,15 +108,15 @@ class RawLoop:
         for optimizer in self.optimizers:
             optimizer.step()
 
-    def _layer(self, name: str, network: str = "network") -> tuple[Tensor, Tensor]:
-        return self.weights[f"{network}.{name}.weight"], self.weights[f"{network}.{name}.bias"]
+    def _layer(self, name: str) -> tuple[Tensor, Tensor]:
+        return self.weights[f"rule.{name}.weight"], self.weights[f"rule.{name}.bias"]
 
-    def _trunk(self, state: Tensor, network: str = "network") -> Tensor:
-        hidden = silu(linear(state, *self._layer("trunk.0", network)))
-        return silu(linear(hidden, *self._layer("trunk.2", network)))
+    def _trunk(self, state: Tensor, part: str = "head") -> Tensor:
+        hidden = silu(linear(state, *self._layer(f"{part}.trunk.0")))
+        return silu(linear(hidden, *self._layer(f"{part}.trunk.2")))
 
     def _q(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        stop, go = linear(features, *self._layer("q_head")).unbind(-1)
+        stop, go = linear(features, *self._layer("head.q")).unbind(-1)
         return stop, go
 
     def _value(self, stop: Tensor, go: Tensor) -> Tensor:
@@ -130,8 +129,8 @@ class RawLoop:
         return (value[: len(stop)] - discounted - reward + reward.square() / 2) @ weight
 
     def _gain(self, state: Tensor, step: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        hidden = self._trunk(state, "gain_network")
-        gain = linear(hidden, *self._layer("head", "gain_network")).squeeze(-1)
+        hidden = self._trunk(state, "memory")
+        gain = linear(hidden, *self._layer("memory.head")).squeeze(-1)
         with torch.no_grad():
             discounted = gain.double() * torch.pow(GAMMA, step.double())
             running = discounted.cumsum(0)

@@ -52,11 +52,7 @@ class AzureData(TrajectoryDataModule):
         self.resolution, self.cycles, self.data_dir = resolution, cycles, data_dir
         self.keep_every = keep_every or {"hourly": 10, "daily": 1}[resolution]
         self.test_share = test_share
-
-    @property
-    def name(self) -> str:
-        """Resolution and cycles, e.g. azure_daily_first."""
-        return f"azure_{self.resolution}_{self.cycles}"
+        self.name = f"azure_{resolution}_{cycles}"
 
     @property
     def columns(self) -> tuple[str, ...]:

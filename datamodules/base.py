@@ -133,10 +133,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
 
     # What a data set gives -----------------------------------------------------------------------
 
-    @property
-    def name(self) -> str:
-        """Name of the data set in run folders and tables."""
-        raise NotImplementedError
+    name: str  # in run folders and tables
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -388,7 +385,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         train = self.splits.train
         elapsed = train.times - np.repeat(train.times[train.offsets[:-1]], train.lengths)
         times = np.unique(elapsed)
-        return times[np.unique(np.linspace(0, len(times) - 1, MOST_GRID_TIMES).astype(int))]
+        shown = np.unique(np.linspace(0, len(times) - 1, MOST_GRID_TIMES).astype(int))
+        return np.asarray(times[shown])
 
     def first_paths(self, stage: str, most: int | None = None) -> tuple[PathBatch, tuple[str, ...]]:
         """Return the first (or all) validation (`val`) or test paths in one batch, with names."""

@@ -207,15 +207,15 @@ class TrainLoader:
             self._step[rows].long(),
             (rows >= int(self.offsets[-1])).float(),
         ]
-        cut: list[Any] = [column.split(sizes) for column in columns]
-        cut.append(self._weights(plan.copies, parts).split(sizes, -1))
+        cut: list[Any] = [torch.split(column, sizes) for column in columns]
+        cut.append(torch.split(self._weights(plan.copies, parts), sizes, -1))
         if plan.first is None:
             cut.append([None] * len(parts))
         else:
             first = np.concatenate([plan.first[part] - part.start for part in parts])
-            cut.append(self._column(first, torch.int64).split(sizes))
+            cut.append(torch.split(self._column(first, torch.int64), sizes))
         if plan.seen is not None:
-            cut.append(self._weights(plan.seen, parts).split(sizes, -1))
+            cut.append(torch.split(self._weights(plan.seen, parts), sizes, -1))
         return (TrainBatch(*batch) for batch in zip(*cut, strict=True))
 
     def _weights(self, weights: npt.NDArray[np.float32], parts: list[slice]) -> Tensor:

@@ -19,16 +19,13 @@ class PathsData(TrajectoryDataModule):
         **kwargs: see TrajectoryDataModule.
     """
 
+    name = "paths"  # they have no name of their own
+
     def __init__(self, paths: TrajectorySet, test_share: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not 0 <= test_share < 1:
             raise ValueError(f"test_share must lie in [0, 1), got {test_share}")
         self.paths, self.test_share = paths, test_share
-
-    @property
-    def name(self) -> str:
-        """Paths have no name of their own."""
-        return "paths"
 
     @property
     def columns(self) -> tuple[str, ...]:

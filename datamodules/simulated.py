@@ -98,12 +98,7 @@ class GainStoppingData(SimulatedData):
     ) -> None:
         simulator = GainStopping(problem, expert, gamma_expert, steps, dt, dim, horizon)
         super().__init__(simulator, paths, test_paths, **kwargs)
-        self.problem = problem
-
-    @property
-    def name(self) -> str:
-        """BmG or bmgG."""
-        return self.problem
+        self.problem = self.name = problem
 
 
 class BoundaryExitData(SimulatedData):
@@ -132,12 +127,7 @@ class BoundaryExitData(SimulatedData):
     ) -> None:
         simulator = BoundaryExit(problem, dim, steps, dt, horizon)
         super().__init__(simulator, paths, test_paths, **kwargs)
-        self.problem = problem
-
-    @property
-    def name(self) -> str:
-        """Radial or star."""
-        return self.problem
+        self.problem = self.name = problem
 
 
 class ChangePointData(SimulatedData):
@@ -159,9 +149,4 @@ class ChangePointData(SimulatedData):
         **kwargs: Any,
     ) -> None:
         super().__init__(ChangePoint(problem, points), paths, test_paths, **kwargs)
-        self.problem = problem
-
-    @property
-    def name(self) -> str:
-        """CP1, CP2 or CP3."""
-        return self.problem
+        self.problem = self.name = problem

@@ -78,6 +78,7 @@ class TableData(TrajectoryDataModule):
             raise ValueError(f"test_share must lie between 0 and 1, got {test_share}")
         self.file, self.val_file, self.test_file = file, val_file, test_file
         self.test_share, self.labelled = test_share, True
+        self.name = Path(file).name.split(".")[0] or "table"
         self.roles = TableRoles(
             path_column=path_column,
             time_column=time_column,
@@ -88,11 +89,6 @@ class TableData(TrajectoryDataModule):
             sort=sort,
             time_unit=time_unit,
         )
-
-    @property
-    def name(self) -> str:
-        """Name of the file without its endings."""
-        return Path(self.file).name.split(".")[0] or "table"
 
     @cached_property
     def _named(self) -> tuple[tuple[str, ...], Categories]:

@@ -71,11 +71,7 @@ class TurbofanData(TrajectoryDataModule):
         self.step, self.lead = step, lead
         self.test_set, self.test_share = test_set, test_share
         self.labelled = True
-
-    @property
-    def name(self) -> str:
-        """The subset, e.g. turbofan_FD001."""
-        return f"turbofan_{self.subset}" if self.file is None else "turbofan_file"
+        self.name = f"turbofan_{subset if file is None else 'file'}"
 
     @cached_property
     def series(self) -> Series:

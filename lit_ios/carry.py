@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 Missing = Literal["error", "last"]
 CLOCK = ("rows", "threshold", "start", "last", "timed", "first_stop")
 ROWS, THRESHOLD, START, LAST, TIMED, FIRST_STOP = range(len(CLOCK))
-LARGEST = 1.7976931348623157e308  # stands for ∞: a carry is plain finite numbers
+LARGEST = 1e300  # stands for ∞: a carry is plain finite numbers
 
 
 class Layout(NamedTuple):

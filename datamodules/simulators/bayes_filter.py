@@ -79,7 +79,7 @@ def _log_density(x: FloatArray, law: Law) -> FloatArray:
     past = np.pad(x, ((0, 0), (2, 0)))  # x_{−1} = x_{−2} = 0
     expected = np.sin(np.arange(x.shape[1])) + law.mean
     expected = expected + law.lag1 * past[:, 1:-1] + law.lag2 * past[:, :-2]
-    return -0.5 * ((x - expected) / law.deviation) ** 2 - np.log(law.deviation)
+    return np.asarray(-0.5 * ((x - expected) / law.deviation) ** 2 - np.log(law.deviation))
 
 
 def _running_maximum(scores: FloatArray, paths: TrajectorySet) -> FloatArray:

@@ -86,7 +86,7 @@ def outer_radius(times: FloatArray) -> FloatArray:
 
 def radial_margin(states: FloatArray, radius: FloatArray) -> FloatArray:
     """Distance past the sphere, negative inside; (N, D), (N,) → (N,)."""
-    return np.linalg.norm(states, axis=-1) - radius
+    return np.asarray(np.linalg.norm(states, axis=-1) - radius)
 
 
 def star_margin(states: FloatArray, radius: FloatArray) -> FloatArray:
@@ -101,4 +101,5 @@ def star_margin(states: FloatArray, radius: FloatArray) -> FloatArray:
     notch_x, notch_y = INNER * np.cos(wedge), INNER * np.sin(wedge)
     normal = np.array([notch_y, 1 - notch_x]) / np.hypot(notch_y, 1 - notch_x)
     norm = np.linalg.norm(states, axis=-1)
-    return norm * (normal[0] * np.cos(folded) + normal[1] * np.sin(folded)) - radius * normal[0]
+    along = normal[0] * np.cos(folded) + normal[1] * np.sin(folded)
+    return np.asarray(norm * along - radius * normal[0])

@@ -28,7 +28,8 @@ def transition_matrix(radii: FloatArray, dim: int, dt: float) -> FloatArray:
     cell, weight = locate(radii, next_radii)
     flat = (np.arange(size)[:, None, None] * size + cell).ravel()
     upper = (probability * weight).ravel()
-    matrix = np.bincount(flat, probability.ravel() - upper, size**2)
+    lower = np.bincount(flat, probability.ravel() - upper, size**2)
+    matrix = np.asarray(lower, dtype=np.float64)
     matrix[1:] += np.bincount(flat, upper, size**2)[:-1]  # cell + 1 is the next column
     return matrix.reshape(size, size)
 
@@ -39,7 +40,7 @@ def inside_probability(radii: FloatArray, ball: float, dim: int, dt: float) -> F
     half_chord = np.sqrt(np.maximum(ball**2 - dt * across, 0.0))  # (B,)
     ends = np.stack([half_chord, -half_chord]) - radii[:, None, None]  # (M, 2, B)
     upper, lower = np.moveaxis(NORMAL_CDF(ends / np.sqrt(dt)), 1, 0)
-    return (upper - lower) @ p_across
+    return np.asarray((upper - lower) @ p_across)
 
 
 def normal_rule(nodes: int) -> tuple[FloatArray, FloatArray]:

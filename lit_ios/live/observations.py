@@ -33,7 +33,8 @@ class Observations:
         """Return one observation as numbers; (C,), NaN where a value is missing.
 
         Args:
-            observation: a mapping by column name, or values in the order of the columns.
+            observation: a mapping by column name, or values in the order of the columns, text as
+                it is or by its codes.
         """
         if isinstance(observation, np.ndarray) and observation.dtype == np.float64:
             values = observation
@@ -77,8 +78,11 @@ class Observations:
         if hasattr(observation, "to_dict"):  # a row of a DataFrame
             observation = observation.to_dict()
         if not isinstance(observation, Mapping):
-            if not (self.codes and isinstance(observation, Sequence)):
-                return _as_numbers(observation)
+            words = isinstance(observation, Sequence) and any(
+                isinstance(x, str) for x in observation
+            )
+            if not (self.codes and words):
+                return _as_numbers(observation)  # text by its codes
             if len(observation) != len(self.columns):
                 raise UserError(f"{self._wanted}, got {len(observation)} values")
             observation = dict(zip(self.columns, observation, strict=True))

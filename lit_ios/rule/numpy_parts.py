@@ -73,7 +73,14 @@ def numpy_parts(rule: StoppingRule) -> NumpyParts | None:
         and type(rule.memory) in (NoMemory, GainMemory)
         and type(rule.encoder) in (ColumnEncoder, ConditionEncoder)
     )
-    return NumpyParts(rule) if known else None
+    try:
+        return NumpyParts(rule) if known else None
+    except _UnknownLayerError:
+        return None
+
+
+class _UnknownLayerError(Exception):
+    """A layer that NumPy does not know here."""
 
 
 def apply(layers: list[Layer], values: FloatArray) -> FloatArray:
@@ -112,13 +119,17 @@ def _layers(network: nn.Module) -> list[Layer]:
 
 
 def _layer(part: nn.Module) -> Layer:
-    if isinstance(part, nn.Linear):
-        return partial(_affine, weight=_array(part.weight.T), bias=_array(part.bias))
-    if isinstance(part, StackedLinear):
-        return partial(_affine, weight=_array(part.weight), bias=_array(part.bias))
-    if isinstance(part, nn.LayerNorm | StackedLayerNorm):
-        return partial(_layer_norm, weight=_array(part.weight), bias=_array(part.bias))
-    return _ACTIVATIONS[type(part)]
+    kind = type(part)  # a subclass may compute something else
+    given: Any = part
+    if kind is nn.Linear:
+        return partial(_affine, weight=_array(given.weight.T), bias=_array(given.bias))
+    if kind is StackedLinear:
+        return partial(_affine, weight=_array(given.weight), bias=_array(given.bias))
+    if kind in (nn.LayerNorm, StackedLayerNorm):
+        return partial(_layer_norm, weight=_array(given.weight), bias=_array(given.bias))
+    if kind not in _ACTIVATIONS:
+        raise _UnknownLayerError
+    return _ACTIVATIONS[kind]
 
 
 def _affine(values: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:

@@ -9,8 +9,8 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from engine_files import text_of
 
-import datamodules.table
-from lit_ios.readers import read_paths
+import lit_ios.readers.table
+from lit_ios.readers.files import read_parts
 
 UNITS = 24
 ROLES = ("--data.init_args.path_column=unit", "--data.init_args.time_column=cycle")
@@ -63,40 +63,47 @@ def test_decisions_do_not_depend_on_what_else_the_file_holds(trained, predict):
         ["remark", "noise", "colour", "cycle", "heat", "unit"]
     )
     alone, _ = predict(trained, few)
-    same = everything.filter(pa.compute.is_in(everything["path"], pa.array(["m03", "m20"])))
+    same = everything.filter(pa.compute.is_in(everything["unit"], pa.array(["m03", "m20"])))
     assert alone.column_names == same.column_names
-    for name in ("margin", "stop_probability", "stop_gain", "continuation_gain"):
+    for name in ("margin", "probability", "stop_gain", "continuation_gain"):
         np.testing.assert_allclose(alone[name], same[name], rtol=0, atol=1e-6)
     assert alone["stop"].equals(same["stop"])
+    assert alone["first_stop"].equals(same["first_stop"])
 
 
 def test_paths_file_has_the_first_stop_of_every_path(trained, predict):
     rows, paths = predict(trained, wearing_machines(), ending="csv")
-    assert paths["path"].to_pylist() == [f"m{unit:02}" for unit in range(UNITS)]
-    by_path = {name: [] for name in paths["path"].to_pylist()}
+    assert paths["unit"].to_pylist() == [f"m{unit:02}" for unit in range(UNITS)]
+    by_path = {name: [] for name in paths["unit"].to_pylist()}
     for row in rows.to_pylist():
-        by_path[row["path"]].append(row)
+        by_path[row["unit"]].append(row)
     for path in paths.to_pylist():
-        stops = [row["time"] for row in by_path[path["path"]] if row["stop"]]
+        own = by_path[path["unit"]]
+        stops = [row["cycle"] for row in own if row["stop"]]
+        assert path["rows"] == len(own)
         assert path["first_stop_time"] == (stops[0] if stops else None)
+        assert [row["cycle"] for row in own if row["first_stop"]] == stops[:1]
 
 
-@pytest.mark.parametrize("kind", [pa.timestamp("s", "UTC"), pa.string()])
-def test_dates_are_written_as_dates(trained, predict, kind):
+@pytest.mark.parametrize("kind", [pa.timestamp("ms", "UTC"), pa.string()])
+def test_dates_are_written_as_they_were_given(trained, predict, kind):
     machines = wearing_machines()
     hours = pa.array(1_700_000_000 + 3600 * machines["cycle"].to_numpy())
-    dates = hours.cast(pa.timestamp("s", "UTC"))
-    cells = dates if kind != pa.string() else pa.compute.strftime(dates, "%Y-%m-%dT%H:%M:%SZ")
+    dates = hours.cast(pa.timestamp("s", "UTC")).cast(pa.timestamp("ms", "UTC"))
+    texts = [date.as_py().strftime("%Y-%m-%dT%H:%M:%SZ") for date in dates]
+    cells = dates if kind != pa.string() else pa.array(texts)
     dated = machines.set_column(1, "cycle", cells)
     numbered, by_number = predict(trained, machines)
     rows, paths = predict(trained, dated)
-    assert rows["time"].to_pylist() == dates.to_pylist()
+    assert rows["cycle"].type == paths["first_stop_time"].type == kind
+    assert rows["cycle"].to_pylist() == cells.to_pylist()
     np.testing.assert_allclose(rows["margin"], numbered["margin"], rtol=0, atol=1e-5)
-    start = dates[0].as_py().timestamp()
-    for found, expected in zip(paths.to_pylist(), by_number.to_pylist(), strict=True):
-        time, number = found["first_stop_time"], expected["first_stop_time"]
-        assert (time is None) == (number is None)
-        assert time is None or time.timestamp() == start + 3600 * number
+    cell_of = dict(zip(machines["cycle"].to_pylist(), cells.to_pylist(), strict=True))
+    assert any(time is not None for time in by_number["first_stop_time"].to_pylist())
+    assert paths["first_stop_time"].to_pylist() == [
+        None if number is None else cell_of[number]
+        for number in by_number["first_stop_time"].to_pylist()
+    ]
 
 
 def test_missing_column_is_named_and_nothing_is_written(trained, predict, tmp_path):
@@ -112,9 +119,9 @@ def test_training_and_testing_read_the_table_once(run_train, tmp_path, monkeypat
 
     def counted(*args, **kwargs):
         reads.append(args)
-        return read_paths(*args, **kwargs)
+        return read_parts(*args, **kwargs)
 
-    monkeypatch.setattr(datamodules.table, "read_paths", counted)
+    monkeypatch.setattr(lit_ios.readers.table, "read_parts", counted)
     pa_csv.write_csv(wearing_machines(), tmp_path / "my.csv")
     options = (f"--data.init_args.file={tmp_path}/my.csv", *ROLES)
     run_train("fit", "--trainer.max_epochs=1", *options, data="table", small=False)
@@ -157,11 +164,12 @@ def test_engines_are_scaled_as_the_checkpoint_scaled_its_own(run_train, tmp_path
         )  # fmt: skip
         decided[name] = pa_parquet.read_table(output)
     whole, alone = decided["train"], decided["few"]
-    assert len(set(whole["path"].to_pylist())) == 20
-    same = whole.filter(pa.compute.is_in(whole["path"], pa.array(["4", "5"])))
+    assert len(set(whole["unit"].to_pylist())) == 20
+    same = whole.filter(pa.compute.is_in(whole["unit"], pa.array(["4", "5"])))
     np.testing.assert_allclose(alone["margin"], same["margin"], rtol=0, atol=1e-6)
 
 
+@pytest.mark.usefixtures("with_figures")
 def test_cut_off_engines_have_a_time_to_event_only(run_train, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LIT_IOS_DATA", str(tmp_path))
     (tmp_path / "train_FD001.txt").write_text(text_of(range(25, 45)))

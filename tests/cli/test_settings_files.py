@@ -1,13 +1,17 @@
 """Settings files and how they are laid over one another."""
 
+import inspect
+
 import pytest
 import yaml
 from repository import DATA_SETS, ROOT, VARIANTS
 
+import callbacks
+from datamodules import ChangePointData, TrajectoryDataModule
+from lit_ios import modules
 from lit_ios.checks import UserError
-from lit_ios.configs import gather_config_options, merge_settings, read_settings
-from lit_ios.variants import VARIANTS as PAPER
-from lit_ios.variants import Variant
+from lit_ios.settings import OF_EVERY_DATA_SET, gather_options, merge_settings, read_settings
+from lit_ios.variants import find_variant, variant_name, variants
 
 
 def test_the_promised_files_exist():
@@ -59,14 +63,24 @@ def test_merging_changes_no_layer():
     assert below == {"t": {"callbacks": [1]}}
 
 
-def test_config_options_are_gathered_in_order():
+def test_options_are_gathered_in_order_by_any_of_their_names():
     words = ["fit", "--config", "a", "--x=1", "-c", "b", "--config=c", "--y", "2"]
-    assert gather_config_options(words) == (["a", "b", "c"], ["fit", "--x=1", "--y", "2"])
+    found = gather_options(words, "--config", "-c")
+    assert found == (["a", "b", "c"], ["fit", "--x=1", "--y", "2"])
+
+
+def test_value_of_a_gathered_option_may_hold_an_equals_sign():
+    assert gather_options(["--config=a=b.yaml"], "--config") == (["a=b.yaml"], [])
+
+
+def test_option_whose_name_begins_alike_is_not_gathered():
+    words = ["--allowed=x", "--print_config"]
+    assert gather_options(words, "--allow", "--config") == ([], words)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a: [", "no valid YAML"), ("- 1\n- 2\n", "settings by name"), (None, "cannot read")],
+    [("a: [", "is not valid YAML"), ("- 1\n- 2\n", "settings by name"), (None, "cannot read")],
 )
 def test_bad_settings_file_is_an_error_that_names_it(text, message, tmp_path):
     file = tmp_path / "bad.yaml"
@@ -93,11 +107,6 @@ def test_every_variant_means_the_same_in_either_order(order, variant):
 
 
 def test_arguments_kept_for_another_data_set_are_those_of_the_base_class():
-    import inspect
-
-    from datamodules import TrajectoryDataModule
-    from lit_ios.configs import OF_EVERY_DATA_SET
-
     arguments = set(inspect.signature(TrajectoryDataModule.__init__).parameters)
     assert set(OF_EVERY_DATA_SET) == arguments - {"self", "seed"}
 
@@ -113,14 +122,93 @@ def test_full_and_bare_class_names_are_the_same_class():
     assert merged["model"]["init_args"] == {"alpha": 1}
 
 
-@pytest.mark.parametrize("name", PAPER)
-def test_variants_known_to_python_are_those_of_the_files(name):
+def test_settings_of_a_class_by_path_replace_a_choice_by_name_and_the_other_way_round():
+    own = {"class_path": "imblearn.over_sampling.ADASYN", "init_args": {"n_neighbors": 3}}
+    for below, above in (("smote", own), (own, "smote")):
+        layers = [{"data": {"init_args": {"oversampling": value}}} for value in (below, above)]
+        assert merge_settings(layers)["data"]["init_args"] == {"oversampling": above}
+
+
+# The files of configs/model are the variants ------------------------------------------------------
+
+
+def test_every_file_is_a_variant_and_there_are_no_others():
+    assert sorted(variants()) == VARIANTS
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_label_of_a_variant_is_its_files_comment_up_to_a_colon(name):
+    first = (ROOT / f"configs/model/{name}.yaml").read_text().splitlines()[0]
+    variant = find_variant(name)
+    assert variant.name == name
+    assert first == f"# {variant.label}" or first.startswith(f"# {variant.label}: ")
+
+
+def test_labels_are_those_of_the_papers_table_in_its_order_and_then_ours():
+    paper = [
+        "Classifier", "Classifier-SMOTE", "IQS", "IQS-SMOTE", "IQS-CS-SMOTE", "Model-based IQS",
+        "Model-based IQS-SMOTE", "Model-based IQS-CS-SMOTE", "DO-IQS", "DO-IQS-LB",
+    ]  # fmt: skip
+    labels = [variant.label for variant in variants().values()]
+    assert labels[:10] == paper
+    assert labels[10:] == ["IQS-folds"]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variant_says_what_its_file_says(name):
     settings = read_settings(ROOT / f"configs/model/{name}.yaml")
-    data = (settings.get("data") or {}).get("init_args") or {}
-    callbacks = (settings.get("trainer") or {}).get("callbacks+") or []
-    decays = any(callback["class_path"] == "ConfidenceDecay" for callback in callbacks)
-    found = Variant(
-        settings["model"]["class_path"], data.get("oversampling", "none"),
-        data.get("batch_by", "rows"), decays,
-    )  # fmt: skip
-    assert found == PAPER[name]
+    variant = find_variant(name)
+    assert variant.model["class_path"] == settings["model"]["class_path"]
+    assert variant.model["init_args"] == settings["model"].get("init_args", {})
+    assert variant.data == settings["data"]["init_args"]
+    assert list(variant.callbacks) == (["ConfidenceDecay"] if "_cs_" in name else [])
+
+
+def test_unknown_variant_is_an_error_that_lists_the_variants():
+    with pytest.raises(UserError, match=r"no variant 'iq'; there are classifier, .*do_iqs_lb"):
+        find_variant("iq")
+
+
+def trained_as(model, data, added=()):
+    """Return model, data and callbacks of some settings, as a run has them."""
+    module = ChangePointData(paths=20, test_paths=5, **data)
+    name, arguments = model
+    made = getattr(modules, name).for_data(module, **arguments)
+    return made, module, [getattr(callbacks, each)() for each in ("RunSummary", *added)]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_what_a_file_asks_for_is_named_like_the_file(name):
+    variant = find_variant(name)
+    model = variant.model["class_path"], variant.model["init_args"]
+    assert variant_name(*trained_as(model, variant.data, variant.callbacks)) == name
+
+
+ADASYN = {"class_path": "imblearn.over_sampling.ADASYN", "init_args": {"n_neighbors": 3}}
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "added", "name"),
+    [
+        ("Classifier", {"oversampling": "bootstrap"}, [], "classifier_lb"),
+        ("Classifier", {"oversampling": "smote"}, ["ConfidenceDecay"], "classifier_cs_smote"),
+        ("IQS", {"oversampling": ADASYN}, [], "iqs_adasyn"),
+        ("IQS", {"oversampling": "imblearn.over_sampling.BorderlineSMOTE"}, [],
+         "iqs_borderline_smote"),
+        ("ModelBasedIQS", {"oversampling": ADASYN}, ["ConfidenceDecay"],
+         "model_based_iqs_cs_adasyn"),
+        ("DOIQS", {"oversampling": "bootstrap", "batch_by": "paths", "folds": 2}, [],
+         "do_iqs_lb_folds"),
+    ],
+)  # fmt: skip
+def test_combination_that_no_file_declares_is_named_by_its_parts(model, data, added, name):
+    arguments = {"members": 2} if "folds" in data else {}
+    assert variant_name(*trained_as((model, arguments), data, added)) == name
+
+
+def test_model_of_ones_own_is_named_by_its_class():
+    class OwnIQS(modules.IQS):
+        pass
+
+    _, data, added = trained_as(("IQS", {}), {"oversampling": "smote"})
+    assert variant_name(OwnIQS.for_data(data), data, added) == "own_iqs_smote"

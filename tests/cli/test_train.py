@@ -6,6 +6,8 @@ import shutil
 import warnings
 from pathlib import Path
 
+import numpy as np
+import pyarrow.csv as pa_csv
 import pytest
 import torch
 import yaml
@@ -13,6 +15,7 @@ from repository import ROOT, VARIANTS
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import train
+from lit_ios import StoppingPolicy
 from lit_ios.modules import StoppingModule
 
 SIMULATED = ("bmG", "bmgG", "CP1", "CP2", "CP3", "radial", "star")
@@ -35,6 +38,7 @@ def test_help_names_the_commands(capsys):
     assert all(word in shown for word in ("fit", "validate", "test", "predict", "--ckpt_path"))
 
 
+@pytest.mark.usefixtures("with_figures")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_trains_tests_and_names_its_run_folder(variant, run_train, tmp_path):
     cli = run_train("fit", *ONE_EPOCH, data="CP1", model=variant)
@@ -46,6 +50,7 @@ def test_every_variant_trains_tests_and_names_its_run_folder(variant, run_train,
     assert (folder / "config.yaml").is_file()
 
 
+@pytest.mark.usefixtures("with_figures")
 @pytest.mark.parametrize("data", SIMULATED)
 def test_every_data_set_trains(data, run_train, tmp_path):
     run_train("fit", *ONE_EPOCH, data=data, model="do_iqs_lb")
@@ -119,9 +124,27 @@ def test_predict_writes_every_row_of_the_test_paths(finished, run_train):
     paths = cli.datamodule.splits.test
     assert len(rows) == len(paths.states)
     assert [row["path"] for row in rows] == [paths.names[i] for i in paths.path_of_row]
-    assert {row["stop"] for row in rows} <= {"0", "1"}
-    assert all((float(row["margin"]) >= 0) == (row["stop"] == "1") for row in rows)
-    assert "continuation_gain" in rows[0]
+    assert [float(row["time"]) for row in rows] == paths.times.tolist()
+    assert {row["stop"] for row in rows} <= {"true", "false"}
+    assert all((float(row["margin"]) >= 0) == (row["stop"] == "true") for row in rows)
+    assert list(rows[0]) == [
+        "path", "time", "margin", "probability", "stop", "first_stop", "stop_gain",
+        "continuation_gain",
+    ]  # fmt: skip
+
+
+def test_predicted_probability_is_a_half_at_the_threshold(finished, run_train):
+    policy = StoppingPolicy.load(finished[1] / "checkpoints/best.ckpt")
+    policy.threshold = 0.3
+    policy.save(finished[1] / "checkpoints/calibrated.ckpt")
+    cli = run_train(
+        "predict", f"--ckpt_path={finished[1]}/checkpoints/calibrated.ckpt", data="", small=False
+    )
+    rows = pa_csv.read_csv(f"{cli.trainer.log_dir}/predictions.csv")
+    margin, probability = (rows[name].to_numpy() for name in ("margin", "probability"))
+    expected = 1 / (1 + np.exp((0.3 - margin) / policy.epsilon))
+    np.testing.assert_allclose(probability, expected, rtol=1e-9)
+    assert rows["stop"].to_pylist() == (margin >= 0.3).tolist()
 
 
 def test_missing_checkpoint_is_an_error_that_names_it(run_train):
@@ -137,7 +160,7 @@ def test_unknown_option_is_an_error_that_names_it(run_train, capsys):
 
 def test_option_overrides_the_files(run_train):
     cli = run_train("fit", *ONE_EPOCH, "--model.init_args.gamma=0.5", "--threads=2")
-    assert cli.model.gamma == 0.5
+    assert cli.model.rule.gamma == 0.5
     torch.set_num_threads(1)
 
 
@@ -146,47 +169,7 @@ def test_one_seed_repeats_to_the_bit_and_another_does_not(run_train):
     first, second = (weights(run_train("fit", *options)) for _ in range(2))
     other = weights(run_train("fit", *options, "--seed_everything=1"))
     assert_equal_weights(first, second)
-    assert not torch.equal(first["network.q_head.weight"], other["network.q_head.weight"])
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_run_stopped_after_any_epoch_and_resumed_ends_like_the_uninterrupted_one(
-    variant, run_train, tmp_path
-):
-    def folder_after(*epochs):
-        """Train to each of these epochs in turn, each time from where the run had stopped."""
-        resume = ()
-        for last in epochs:
-            cli = run_train("fit", f"--trainer.max_epochs={last}", *resume, model=variant)
-            folder = Path(cli.trainer.log_dir)
-            resume = (f"--ckpt_path={folder}/checkpoints/last.ckpt",)
-        return folder
-
-    whole = folder_after(4)
-    for stops in ((1, 4), (3, 4)):
-        resumed = folder_after(*stops)
-        assert resumed != whole
-        for name in ("last", "best"):
-            a, b = (
-                torch.load(f / f"checkpoints/{name}.ckpt", weights_only=True)
-                for f in (whole, resumed)
-            )
-            assert_equal_weights(a["state_dict"], b["state_dict"])
-            assert a["epoch"] == b["epoch"]
-        assert (whole / "metrics.json").read_text() == (resumed / "metrics.json").read_text()
-
-
-def test_schedules_go_on_where_the_run_was_stopped(run_train):
-    cli = run_train("fit", "--trainer.max_epochs=1", model="iqs_cs_smote")
-    last = f"{cli.trainer.log_dir}/checkpoints/last.ckpt"
-    run_train("fit", "--trainer.max_epochs=3", f"--ckpt_path={last}", model="iqs_cs_smote")
-    checkpoint = torch.load(last, weights_only=True)
-    assert checkpoint["epoch"] == 2
-    state = checkpoint["state_dict"]
-    assert float(state["epsilon"]) == pytest.approx(0.1 * 0.9999**2)
-    assert float(state["confidence"]) == pytest.approx(0.99 * 0.95**2)
-    rates = [group["lr"] for s in checkpoint["optimizer_states"] for group in s["param_groups"]]
-    assert rates == pytest.approx([0.01 * 0.99**3] * len(rates))
+    assert not torch.equal(first["rule.head.q.weight"], other["rule.head.q.weight"])
 
 
 def test_option_wins_over_the_checkpoint(finished, run_train):
@@ -194,7 +177,7 @@ def test_option_wins_over_the_checkpoint(finished, run_train):
         "test", f"--ckpt_path={finished[1]}/checkpoints/best.ckpt",
         "--model.init_args.gamma=0.5", data="", small=False,
     )  # fmt: skip
-    assert cli.model.gamma == 0.5
+    assert cli.model.rule.gamma == 0.5
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -205,11 +188,18 @@ def test_option_wins_over_the_checkpoint(finished, run_train):
         (["test"], "test needs a checkpoint"),
         (["fit", "--data.init_args.seed=3"], "seed_everything"),
         (["fit", "--config=nowhere.yaml"], "cannot read nowhere.yaml"),
-        (["test", "--ckpt_path=train.py"], "train.py is no checkpoint of this program"),
+        (["test", "--ckpt_path=train.py"], "train.py is not a lit-ios checkpoint"),
         (["fit", "--model.init_args.gamma=2"], "gamma must be a number above 0 and at most 1"),
         (["fit", "--data.init_args.lags=-1"], "lags must be a number of at least 0"),
         (["fit", "--data.init_args.batch_size=0"], "batch_size must be a number above 0"),
         (["fit", "--threads=0"], "threads must be a number above 0"),
+        (["fit", "--allow=my-package"], "--allow takes the name of a package, got 'my-package'"),
+        (["fit", "--model.init_args.optimizer=torch.optim.LBFGS"], "LBFGS needs a closure"),
+        (["fit", "--model.init_args.head=torch.nn.Linear"], "must be a subclass of .*Head"),
+        (
+            ["fit", "--data.init_args.oversampling=imblearn.over_sampling.ADASIN"],
+            "ADASIN cannot be imported",
+        ),
         (["fit", "--trainer.max_epochs=-3"], "`max_epochs` must be"),
         (["fit", "--trainer.precision=bf16-true"], "too coarse to learn in: use mixed"),
         (["fit", "--output=a.xlsx"], "output must end in .csv or .parquet, got 'a.xlsx'"),

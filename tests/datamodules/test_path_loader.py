@@ -31,12 +31,12 @@ def raw_paths(lengths: tuple[int, ...] = LENGTHS, dtype: type = np.float64) -> T
 
 
 def unpack(batch: PathBatch) -> dict[int, tuple[list, list, bool]]:
-    """Return states, times and flag of each path of a batch by the path's number."""
+    """Return columns, times and flag of each path of a batch by the path's number."""
     found = {}
     for i, number in enumerate(batch.number.tolist()):
         mine = batch.path == i
         found[number] = (
-            batch.state[mine].tolist(),
+            batch.columns[mine].tolist(),
             batch.time[mine].tolist(),
             bool(batch.stopped[i]),
         )
@@ -54,11 +54,11 @@ def test_path_loader_gives_every_path_once_in_its_order(rows_per_batch: int) -> 
 
 
 @sizes
-def test_path_loader_gives_states_times_and_flags_as_they_are(rows_per_batch: int) -> None:
+def test_path_loader_gives_columns_times_and_flags_as_they_are(rows_per_batch: int) -> None:
     paths = raw_paths()
     for batch in PathLoader(paths, rows_per_batch=rows_per_batch):
-        for number, (states, times, stopped) in unpack(batch).items():
-            assert states == paths[number].states.tolist()
+        for number, (columns, times, stopped) in unpack(batch).items():
+            assert columns == paths[number].states.tolist()
             assert times == paths[number].times.tolist()
             assert stopped == paths[number].stopped
 
@@ -92,9 +92,9 @@ def test_path_loader_can_be_gone_through_again() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_path_loader_keeps_the_float_type_of_raw_states(dtype: type) -> None:
+def test_path_loader_keeps_the_float_type_of_raw_columns(dtype: type) -> None:
     (batch,) = PathLoader(raw_paths(dtype=dtype))
-    assert batch.state.numpy().dtype == dtype
+    assert batch.columns.numpy().dtype == dtype
 
 
 def test_path_loader_keeps_times_in_float64() -> None:
@@ -154,8 +154,8 @@ def test_shards_give_the_paths_as_they_are(processes: int) -> None:
     paths = raw_paths()
     for rank in range(processes):
         for batch in PathLoader(paths, rows_per_batch=5, shard=Shard(rank, processes)):
-            for number, (states, _, stopped) in unpack(batch).items():
-                assert states == paths[number].states.tolist()
+            for number, (columns, _, stopped) in unpack(batch).items():
+                assert columns == paths[number].states.tolist()
                 assert stopped == paths[number].stopped
 
 
@@ -170,15 +170,45 @@ def test_shards_differ_by_at_most_one_path(processes: int) -> None:
 
 def test_shard_without_paths_gives_one_empty_batch() -> None:
     (batch,) = PathLoader(raw_paths(), shard=Shard(8, 9))
-    assert [len(column) for column in batch] == [0] * len(batch)
+    assert batch.judges is None
+    assert [len(column) for column in batch[:-1]] == [0] * (len(batch) - 1)
 
 
 def test_empty_batch_has_the_columns_and_types_of_a_full_one() -> None:
     (empty,) = PathLoader(raw_paths(), shard=Shard(8, 9))
     (full,) = PathLoader(raw_paths())
-    assert [column.dtype for column in empty] == [column.dtype for column in full]
-    assert empty.state.shape == (0, 3)
+    assert empty.judges is full.judges is None
+    assert [column.dtype for column in empty[:-1]] == [column.dtype for column in full[:-1]]
+    assert empty.columns.shape == (0, 3)
 
 
 def test_shard_without_paths_has_length_one() -> None:
     assert len(PathLoader(raw_paths(), shard=Shard(8, 9))) == 1
+
+
+# Judges -----------------------------------------------------------------------------------------
+
+
+def random_judges() -> np.ndarray:
+    return np.random.default_rng(4).random((3, len(LENGTHS))) < 0.5
+
+
+def test_path_loader_has_all_members_judge_all_paths_by_default() -> None:
+    assert all(batch.judges is None for batch in PathLoader(raw_paths(), rows_per_batch=5))
+
+
+@sizes
+@pytest.mark.parametrize("processes", [1, 3])
+def test_path_loader_gives_the_judges_of_each_path(processes: int, rows_per_batch: int) -> None:
+    judges = random_judges()
+    for rank in range(processes):
+        options = {"rows_per_batch": rows_per_batch, "shard": Shard(rank, processes)}
+        for batch in PathLoader(raw_paths(), judges, **options):
+            expected = [[own[number] for number in batch.number.tolist()] for own in judges]
+            assert batch.judges.tolist() == expected
+
+
+def test_empty_batch_has_judges_for_no_path() -> None:
+    (batch,) = PathLoader(raw_paths(), random_judges(), shard=Shard(8, 9))
+    assert batch.judges.shape == (3, 0)
+    assert batch.judges.dtype == torch.bool

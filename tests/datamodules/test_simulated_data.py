@@ -77,15 +77,19 @@ def test_simulated_splits_share_no_path(problem: str) -> None:
 
 @every_problem
 def test_simulated_states_end_with_the_time_since_the_path_began(problem: str) -> None:
-    for paths in make(problem).splits:
-        for path in paths:
+    data = make(problem)
+    for paths in data.splits:
+        for path in data.states(paths):
             assert path.states[:, -1].tolist() == list(range(len(path)))
 
 
 @every_problem
 def test_simulated_states_are_the_features_and_time(problem: str) -> None:
     data = make(problem)
-    assert data.splits.train.feature_names == (*data.feature_names, "time")
+    train = data.splits.train
+    assert data.columns == data.feature_names == train.feature_names
+    assert data.states(train).feature_names == (*data.feature_names, "time")
+    assert np.array_equal(data.states(train).states[:, :-1], train.states)
 
 
 @every_problem
@@ -151,8 +155,10 @@ def test_too_few_paths_are_refused(argument: str, options: dict[str, int]) -> No
 
 def test_statistics_are_those_of_the_simulated_training_rows() -> None:
     data = radial()
-    np.testing.assert_allclose(data.statistics.mean, data.splits.train.states.mean(axis=0))
-    np.testing.assert_allclose(data.statistics.scale, data.splits.train.states.std(axis=0))
+    train = data.splits.train
+    states = np.concatenate([train.states, train.steps[:, None]], axis=1)
+    np.testing.assert_allclose(data.statistics.mean, states.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(data.statistics.scale, states.std(axis=0))
 
 
 @pytest.mark.parametrize("problem", ["radial", "CP1"])

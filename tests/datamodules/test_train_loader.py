@@ -63,7 +63,7 @@ class CopyingLoader(TrainLoader):
 
 def with_copies(batch: TrainBatch) -> TrainBatch:
     rows = torch.arange(len(batch.state)).repeat_interleave(batch.copies.long())
-    return TrainBatch(*(column[rows] for column in batch[:7]))
+    return TrainBatch(*(column[rows] for column in batch[:6]))
 
 
 def make(
@@ -244,15 +244,6 @@ def test_first_row_points_to_where_the_path_begins_in_the_batch(synthetic: int) 
         assert batch.first_row.tolist() == first
 
 
-@both_ways
-@with_synthetic
-def test_path_is_the_number_of_the_rows_path(batch_by: str, synthetic: int) -> None:
-    paths = numbered_paths()
-    expected = dict(zip(paths.states[:, 0], paths.path_of_row, strict=True))
-    for batch in make(batch_by, synthetic, TrainLoader):
-        assert batch.path.tolist() == [expected.get(n, -1) for n in numbers(batch)]
-
-
 @with_synthetic
 def test_rows_that_are_no_transitions_have_no_copies(synthetic: int) -> None:
     for batch in make("paths", synthetic, TrainLoader):
@@ -332,3 +323,98 @@ def test_rows_drawn_again_are_transitions_like_their_source(batch_by: str) -> No
         assert batch.action.tolist() == [expected[n].action for n in numbers(batch)]
         assert batch.next_state[batch.action == 0].eq(0).all()
         assert batch.synthetic.eq(0).all()
+
+
+# What members see -------------------------------------------------------------------------------
+
+
+def random_seen(members: int = 4) -> np.ndarray:
+    """Return how often members see the paths: some not at all, some several times."""
+    return np.random.default_rng(3).poisson(1.2, size=(members, len(LENGTHS))).astype(np.float32)
+
+
+def loop_seen(batch: TrainBatch, seen: np.ndarray) -> list[list[float]]:
+    """Look up each row's path; synthetic rows, which belong to none, are seen by all."""
+    paths = numbered_paths()
+    owner = dict(zip(paths.states[:, 0].tolist(), paths.path_of_row.tolist(), strict=True))
+    return [[float(own[owner[n]]) if n > 0 else 1.0 for n in numbers(batch)] for own in seen]
+
+
+def loop_balanced(plain: TrainBatch, seen: list[list[float]], ratio: float) -> list[list[float]]:
+    """Weigh each member's stops, drawn for all, to match the continues it sees."""
+    known, weights = transitions(10_000), []
+    actions = [known[n].action if n in known else None for n in numbers(plain)]
+    for own in seen:
+        stops = sum(s for s, a in zip(own, actions, strict=True) if a == 0)
+        wanted = ratio * sum(s for s, a in zip(own, actions, strict=True) if a == 1)
+        copies = [s * c for s, c in zip(own, plain.copies.tolist(), strict=True)]
+        drawn = sum(c for c, a in zip(copies, actions, strict=True) if a == 0)
+        for i, action in enumerate(actions):
+            if action == 0:
+                copies[i] = copies[i] * wanted / drawn if 0 < stops < wanted else own[i]
+        weights.append(copies)
+    return weights
+
+
+def test_batches_say_nothing_of_members_who_see_the_same() -> None:
+    for batch in make(cls=TrainLoader, bootstrap_ratio=1.0):
+        assert batch.seen is None
+        assert batch.copies.shape == batch.action.shape
+
+
+@both_ways
+@with_synthetic
+@pytest.mark.parametrize("bootstrap_ratio", [None, 1.0])
+def test_seen_is_how_often_members_see_the_rows_path(
+    batch_by: str, synthetic: int, bootstrap_ratio: float | None
+) -> None:
+    seen = random_seen()
+    options = {"seen": seen, "bootstrap_ratio": bootstrap_ratio}
+    for batch in make(batch_by, synthetic, TrainLoader, **options):
+        assert batch.seen.tolist() == loop_seen(batch, seen)
+
+
+@both_ways
+@with_synthetic
+def test_copies_of_a_member_are_how_often_it_sees_a_transition(
+    batch_by: str, synthetic: int
+) -> None:
+    seen, known = random_seen(), transitions(synthetic)
+    for batch in make(batch_by, synthetic, TrainLoader, seen=seen):
+        expected = [
+            [s if n in known else 0.0 for s, n in zip(own, numbers(batch), strict=True)]
+            for own in loop_seen(batch, seen)
+        ]
+        assert batch.copies.tolist() == expected
+
+
+@both_ways
+@with_synthetic
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_copies_of_a_member_after_bootstrap_equal_the_loop(
+    batch_by: str, synthetic: int, ratio: float, epoch: int
+) -> None:
+    seen = random_seen()
+    plain = make(batch_by, synthetic, TrainLoader, bootstrap_ratio=ratio)
+    loader = make(batch_by, synthetic, TrainLoader, bootstrap_ratio=ratio, seen=seen)
+    plain.set_epoch(epoch)
+    loader.set_epoch(epoch)
+    for without, batch in zip(plain, loader, strict=True):
+        assert torch.equal(without.state, batch.state)
+        expected = loop_balanced(without, loop_seen(batch, seen), ratio)
+        np.testing.assert_allclose(batch.copies, expected, rtol=1e-5)
+
+
+@both_ways
+def test_members_do_not_change_the_order_of_the_rows(batch_by: str) -> None:
+    plain = make(batch_by, 17, TrainLoader)
+    loader = make(batch_by, 17, TrainLoader, seen=random_seen())
+    assert numbers_of(plain) == numbers_of(loader)
+
+
+@both_ways
+def test_weights_of_members_are_float32(batch_by: str) -> None:
+    seen = random_seen().astype(np.float64)
+    for batch in make(batch_by, cls=TrainLoader, seen=seen, bootstrap_ratio=1.0):
+        assert batch.seen.dtype == batch.copies.dtype == torch.float32

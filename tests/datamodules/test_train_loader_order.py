@@ -16,6 +16,7 @@ from lit_ios.trajectories import Trajectory, TrajectorySet
 
 torch.set_num_threads(1)
 
+SEEN = np.random.default_rng(2).poisson(1.0, size=(3, 24)).astype(np.float32)
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "rows": {"batch_by": "rows"},
     "paths": {"batch_by": "paths"},
@@ -23,6 +24,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "paths-bootstrap": {"batch_by": "paths", "bootstrap_ratio": 1.0},
     "second-of-three": {"batch_by": "rows", "bootstrap_ratio": 1.0, "shard": Shard(1, 3)},
     "second-of-three-by-paths": {"batch_by": "paths", "shard": Shard(1, 3)},
+    "members": {"batch_by": "rows", "bootstrap_ratio": 1.0, "seen": SEEN},
+    "members-by-paths": {"batch_by": "paths", "bootstrap_ratio": 1.0, "seen": SEEN},
 }
 every_way = pytest.mark.parametrize("options", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
 both_ways = pytest.mark.parametrize("batch_by", ["rows", "paths"])

@@ -38,6 +38,8 @@ def random_paths(
 class GivenData(TrajectoryDataModule):
     """Serves the paths it is given."""
 
+    name = "given"
+
     def __init__(
         self,
         train: TrajectorySet | None = None,
@@ -53,12 +55,8 @@ class GivenData(TrajectoryDataModule):
         )
 
     @property
-    def name(self) -> str:
-        return "given"
-
-    @property
-    def feature_names(self) -> list[str]:
-        return ["heat", "speed"]
+    def columns(self) -> tuple[str, ...]:
+        return ("heat", "speed")
 
     def read_splits(self) -> Splits:
         return self.given
@@ -153,9 +151,9 @@ def test_training_successors_are_standardised_alike(batch_by: str) -> None:
 def test_evaluation_rows_are_raw_and_not_resampled(oversampling: str, split: str) -> None:
     data = GivenData(oversampling=oversampling)
     batches = list(getattr(data, f"{split}_dataloader")())
-    states = torch.cat([batch.state for batch in batches]).numpy()
+    columns = torch.cat([batch.columns for batch in batches]).numpy()
     given = data.given.val if split == "val" else data.given.test
-    np.testing.assert_allclose(states, elapsed_states(given), rtol=1e-12)
+    assert np.array_equal(columns, given.states)
 
 
 @pytest.mark.parametrize("split", ["val", "test"])
@@ -281,8 +279,21 @@ def test_bootstrap_takes_the_ratio_asked_for() -> None:
 )
 def test_states_have_lags_and_time_as_asked_for(lags: int, include_time: bool, dim: int) -> None:
     data = GivenData(lags=lags, include_time=include_time)
-    assert [part.states.shape[1] for part in data.splits] == [dim] * 3
-    assert (data.splits.train.feature_names[-1] == "time") == include_time
+    assert [data.states(part).states.shape[1] for part in data.splits] == [dim] * 3
+    assert (data.states(data.splits.train).feature_names[-1] == "time") == include_time
+
+
+def test_states_are_the_features_and_the_time_since_the_path_began() -> None:
+    data = GivenData()
+    for part in data.splits:
+        np.testing.assert_allclose(data.states(part).states, elapsed_states(part), rtol=1e-12)
+
+
+def test_splits_hold_the_columns_as_they_are_read() -> None:
+    data = GivenData(lags=2)
+    for found, given in zip(data.splits, data.given, strict=True):
+        assert found.feature_names == ("heat", "speed")
+        assert np.array_equal(found.states, given.states)
 
 
 def test_batch_order_follows_the_seed() -> None:
@@ -332,7 +343,8 @@ def test_batch_on_another_device_is_moved_whole(loader: str) -> None:
     batch = next(iter(getattr(data, loader)()))
     moved = data.transfer_batch_to_device(batch, torch.device("meta"), 0)
     batches = moved if isinstance(moved, list) else [moved]
-    assert {column.device.type for batch in batches for column in batch} == {"meta"}
+    columns = [column for batch in batches for column in batch if column is not None]
+    assert {column.device.type for column in columns} == {"meta"}
 
 
 # Bad arguments ----------------------------------------------------------------------------------

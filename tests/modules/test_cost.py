@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from models import make
 
 from datamodules.loaders import TrainLoader
 from lit_ios.modules import DOIQS
@@ -15,11 +16,13 @@ def test_rows_seen_by_the_gain_network_for_y_do_not_depend_on_path_length(length
     paths = TrajectorySet.from_paths(
         [Trajectory(rows) for rows in np.split(states, 2000 // length)]
     )
-    module = DOIQS(feature_names=["a", "b"], include_time=False, hidden=[4])
+    module = make(DOIQS, hidden=[4])
     seen = []
-    module.gain_network.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+    module.rule.memory.trunk.register_forward_pre_hook(
+        lambda _, inputs: seen.append(len(inputs[0]))
+    )
     for batch in TrainLoader(paths, batch_by="paths", batch_size=128):
-        _ = module.view(batch).y
+        _ = module.view(batch).h
     assert sum(seen) == 2000
 
 

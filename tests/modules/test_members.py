@@ -3,18 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from models import make
 
 from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS
-from lit_ios.modules.outputs import PathOutput
-from lit_ios.networks import StackedLinear
+from lit_ios.rule.layers import StackedLinear
 from lit_ios.sampling.oversampling import bootstrap_copies
 
 ALL = [Classifier, IQS, ModelBasedIQS, DOIQS]
 MEMBERS = 3
-
-
-def make(cls, **kwargs):
-    return cls(feature_names=["a", "b"], include_time=False, hidden=[8, 6], **kwargs)
 
 
 def train(module, batch, steps=4):
@@ -27,7 +23,7 @@ def train(module, batch, steps=4):
 
 def member(module, cls, number, **kwargs):
     """Return a single network with the weights of one member."""
-    alone = make(cls, **kwargs)
+    alone = make(cls, hidden=[8, 6], **kwargs)
     stacked = dict(module.named_parameters())
     with torch.no_grad():
         for name, parameter in alone.named_parameters():
@@ -44,20 +40,19 @@ def member(module, cls, number, **kwargs):
 def test_members_train_as_they_would_alone(cls, updates, settings, train_batch, path_batch):
     torch.manual_seed(0)
     kwargs = {"updates": updates, **settings}
-    together = make(cls, members=MEMBERS, **kwargs)
+    together = make(cls, hidden=[8, 6], members=MEMBERS, **kwargs)
     alone = [member(together, cls, k, **kwargs) for k in range(MEMBERS)]
-    together.drawn = torch.from_numpy(bootstrap_copies(MEMBERS, 9, np.random.default_rng(0)))
-    train(together, train_batch)
-    state = path_batch.state.float()
-    output = together.evaluate(state, path_batch.step, path_batch.first_row, gains=True)
+    draws = np.random.default_rng(0).integers(0, 3, (MEMBERS, len(train_batch.step)))
+    copies = train_batch.copies * torch.from_numpy(draws).float()  # (K, B)
+    train(together, train_batch._replace(copies=copies))
+    remembered = together.rule.remember(path_batch)
+    q = together.rule.values(*remembered)
     for k, single in enumerate(alone):
-        copies = train_batch.copies * together.drawn[k, train_batch.path]
-        train(single, train_batch._replace(copies=copies))
-        expected = single.evaluate(state, path_batch.step, path_batch.first_row, gains=True)
-        torch.testing.assert_close(output.q[k], expected.q, rtol=1e-3, atol=1e-4)
-        torch.testing.assert_close(output.margin[k], expected.margin, rtol=1e-3, atol=1e-4)
-        if expected.gain is not None:
-            torch.testing.assert_close(output.gain[k], expected.gain, rtol=1e-3, atol=1e-4)
+        train(single, train_batch._replace(copies=copies[k]))
+        state, h = single.rule.remember(path_batch)
+        torch.testing.assert_close(q[k], single.rule.values(state, h), rtol=1e-3, atol=1e-4)
+        if h.shape[-1]:
+            torch.testing.assert_close(remembered.h[k], h, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("outputs", [1, 3, 20])
@@ -100,32 +95,47 @@ def test_members_begin_with_weights_of_their_own(cls):
         assert not torch.equal(parameter[0], parameter[1]), name
 
 
-@pytest.mark.parametrize("members", [2, 3, 4, 7])
-def test_vote_stops_iff_more_than_half_of_the_members_do(members):
-    generator = torch.Generator().manual_seed(members)
-    q = torch.randn(members, 50, 2, generator=generator)
-    margin = q[..., 0] - q[..., 1]
-    vote = PathOutput(q, margin, gain=margin * 2).vote()
-    for threshold in torch.linspace(-3, 3, 25):
-        votes = (margin >= threshold).sum(0)
-        assert torch.equal(vote.margin >= threshold, votes * 2 > members)
-    torch.testing.assert_close(vote.q[:, 0] - vote.q[:, 1], vote.margin)
-    torch.testing.assert_close(vote.gain, vote.margin * 2)
-    torch.testing.assert_close(vote.spread, margin.std(0))
+@pytest.mark.parametrize("members", [2, 3, 8])
+@pytest.mark.parametrize("cls", ALL)
+def test_members_speak_by_the_mean_of_their_margins_and_gains(cls, members, path_batch):
+    module = make(cls, members=members, seed=0).eval()
+    rule = module.rule
+    with torch.no_grad():
+        found = rule.scan(path_batch, gains=True)
+        state, h = rule.remember(path_batch)
+        q = rule.values(state, h)
+    margins = (q[..., 0] - q[..., 1]).numpy()
+    assert margins.shape == (members, len(path_batch.step))
+    np.testing.assert_allclose(found.margin, margins.mean(0), atol=1e-6)
+    np.testing.assert_allclose(found.stop_gain, q[..., 0].numpy().mean(0), atol=1e-6)
+    np.testing.assert_allclose(found.margin_spread, margins.std(0, ddof=1), atol=1e-6)
+    if cls is DOIQS:
+        with torch.no_grad():
+            gains = rule.memory.gain(state).numpy()
+        np.testing.assert_allclose(found.continuation_gain, gains.mean(0), atol=1e-6)
 
 
-def test_one_member_needs_no_vote():
-    output = PathOutput(torch.zeros(4, 2), torch.zeros(4))
-    assert output.vote() is output
+def test_only_the_members_asked_judge_a_path(path_batch):
+    rule = make(DOIQS, members=4, seed=0).eval().rule
+    judges = torch.tensor([[p % 4 == k or p == k for p in range(9)] for k in range(4)])
+    with torch.no_grad():
+        found = rule.scan(path_batch, judges).margin
+        q = rule.values(*rule.remember(path_batch))
+    for row, path in enumerate(path_batch.path.tolist()):
+        asked = [float(q[k, row, 0] - q[k, row, 1]) for k in range(4) if judges[k, path]]
+        assert float(found[row]) == pytest.approx(np.mean(asked), abs=1e-6)
+
+
+def test_one_member_has_no_spread(path_batch):
+    assert make(IQS).eval().rule.scan(path_batch).margin_spread is None
 
 
 def test_each_member_draws_as_many_paths_as_there_are():
     copies = bootstrap_copies(200, 30, np.random.default_rng(0))
-    assert copies.shape == (200, 31)
-    assert (copies[:, :-1].sum(1) == 30).all()
-    assert (copies[:, -1] == 1).all()
+    assert copies.shape == (200, 30)
+    assert (copies.sum(1) == 30).all()
     # a path is left out with probability (1 − 1/30)^30
-    left_out = (copies[:, :-1] == 0).mean()
+    left_out = (copies == 0).mean()
     assert abs(left_out - (1 - 1 / 30) ** 30) < 0.02
 
 

@@ -1,9 +1,14 @@
-"""What all modules share: hyper-parameters, buffers, standardisation, evaluation."""
+"""What all modules share: hyper-parameters, buffers, evaluation."""
 
+import copy
+import json
+
+import models
 import numpy as np
 import pytest
 import torch
 
+from datamodules import ChangePointData
 from datamodules.loaders import PathLoader
 from lit_ios.functional import soft_value
 from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS, StoppingModule
@@ -12,54 +17,51 @@ ALL = [Classifier, IQS, ModelBasedIQS, DOIQS]
 
 
 def make(cls, **kwargs):
-    torch.manual_seed(1)
-    return cls(feature_names=["a", "b"], **{"hidden": [8], "include_time": False, **kwargs})
+    return models.make(cls, **{"seed": 1, **kwargs})
 
 
 @pytest.mark.parametrize("cls", ALL)
 def test_checkpoint_holds_the_whole_policy_and_loads_weights_only(cls, path_batch, tmp_path):
     module = make(cls)
-    module.state_mean += 3
-    module.state_scale *= 2
-    module.epsilon.fill_(0.05)
+    module.rule.scaler.mean += 3
+    module.rule.scaler.scale *= 2
+    module.rule.epsilon.fill_(0.05)
     file = tmp_path / "module.ckpt"
     saved = {"state_dict": module.state_dict(), "hyper_parameters": dict(module.hparams)}
     torch.save(saved | {"pytorch-lightning_version": "2.6.6"}, file)
     torch.load(file, weights_only=True)
     loaded = cls.load_from_checkpoint(file, weights_only=True).eval()
     assert torch.equal(loaded(path_batch).margin, module.eval()(path_batch).margin)
-    assert loaded.epsilon == module.epsilon
+    assert loaded.rule.epsilon == module.rule.epsilon
 
 
 @pytest.mark.parametrize("cls", ALL)
 def test_hyper_parameters_are_complete_and_plain(cls):
     hparams = make(cls, gamma=0.9).hparams
     assert hparams["gamma"] == 0.9
-    assert {"feature_names", "lags", "include_time", "hidden", "epsilon"} <= set(hparams)
-    plain = (type(None), bool, int, float, str, list)
-    assert all(isinstance(value, plain) for value in hparams.values())
+    assert {"inputs", "hidden", "head", "optimizer", "epsilon"} <= set(hparams)
+    assert json.loads(json.dumps(dict(hparams))) == dict(hparams)
 
 
-def test_state_dim_counts_features_lags_and_time():
-    module = IQS(feature_names=["a", "b"], lags=2, include_time=True)
-    assert module.state_names == ("a", "b", "a[-1]", "b[-1]", "a[-2]", "b[-2]", "time")
-    assert module.network.trunk[0].in_features == 7
+def test_head_takes_features_lags_and_time():
+    module = make(IQS, lags=2, include_time=True)
+    names = ("a", "b", "a[-1]", "b[-1]", "a[-2]", "b[-2]", "time")
+    assert module.rule.window.state_names == names
+    assert module.rule.head.trunk[0].in_features == 7
 
 
 def test_do_iqs_takes_one_more_coordinate():
-    module = make(DOIQS)
-    assert module.network.trunk[0].in_features == 3
-    assert module.gain_network.trunk[0].in_features == 2
-    assert module.network.dynamics_head.out_features == 3
+    rule = make(DOIQS).rule
+    assert rule.head.trunk[0].in_features == 3
+    assert rule.memory.trunk[0].in_features == 2
+    assert rule.dynamics.change.out_features == 3
 
 
-def test_standardise_uses_the_buffers_in_double_precision():
-    module = make(IQS)
-    module.state_mean.copy_(torch.tensor([1e8, 0.0], dtype=torch.float64))
-    module.state_scale.fill_(0.5)
-    raw = torch.tensor([[1e8 + 1, 2.0]], dtype=torch.float64)
-    assert module.standardise(raw).tolist() == [[2.0, 4.0]]
-    assert module.standardise(raw).dtype == torch.float32
+def test_model_for_data_takes_their_lags_and_time():
+    data = ChangePointData(lags=2, include_time=False, paths=10, test_paths=5)
+    rule = IQS.for_data(data).rule
+    assert rule.window.state_names == ("x", "x[-1]", "x[-2]")
+    assert rule.head.trunk[0].in_features == 3
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -80,32 +82,29 @@ def test_judgement_of_a_row_never_looks_ahead(cls, paths):
     torch.testing.assert_close(whole[:5], early, atol=1e-6, rtol=1e-5)
 
 
-def test_do_iqs_judges_single_rows_as_it_judges_whole_paths(path_batch):
-    module = make(DOIQS).eval()
-    whole = module(path_batch)
-    state = module.standardise(path_batch.state)
-    rows = module.evaluate_rows(state, path_batch.step, whole.previous_y)
-    torch.testing.assert_close(rows.q, whole.q, atol=1e-6, rtol=1e-5)
-
-
 def test_model_based_gain_is_the_recovered_continuation_gain(path_batch):
-    module = make(ModelBasedIQS).eval()
-    output = module(path_batch, gains=True)
-    state = module.standardise(path_batch.state)
-    successor = state + module.network.dynamics_head(module.network.trunk(state))
-    next_value = soft_value(module.network(successor), 0.1)
-    torch.testing.assert_close(output.gain, output.q[:, 1] - 0.99 * next_value)
+    rule = make(ModelBasedIQS).eval().rule
+    found = rule.scan(path_batch, gains=True)
+    state = rule.scaler(path_batch.columns).float()
+    features = rule.head.trunk(state)
+    successor = state + rule.dynamics.change(features)
+    next_value = soft_value(rule.head.q(rule.head.trunk(successor)), 0.1)
+    expected = rule.head.q(features)[:, 1] - 0.99 * next_value
+    torch.testing.assert_close(found.continuation_gain, expected)
 
 
-def test_predictions_hold_one_value_per_row_and_column(path_batch):
-    columns = make(DOIQS).eval().predict_step(path_batch, 0)
-    assert list(columns) == [
-        "path", "time", "margin", "stop_probability", "stop", "stop_gain", "continuation_gain",
-    ]  # fmt: skip
-    assert {len(column) for column in columns.values()} == {len(path_batch.state)}
-    probability = 1 / (1 + torch.exp(-columns["margin"].double() / 0.1))
-    torch.testing.assert_close(columns["stop_probability"].double(), probability, atol=1e-6, rtol=0)
-    assert torch.equal(columns["stop"].bool(), columns["margin"] >= 0)
+@pytest.mark.parametrize("cls", ALL)
+def test_predictions_are_made_in_double_precision(cls, path_batch):
+    module = make(cls).eval()
+    module.on_predict_start()
+    batch, found = module.predict_step(path_batch, 0)
+    assert batch is path_batch
+    assert found.margin.dtype == torch.double
+    exact = copy.deepcopy(module.rule).double().scan(path_batch, gains=True)
+    assert torch.equal(found.margin, exact.margin)
+    probability = 1 / (1 + torch.exp(-found.margin / module.rule.epsilon.double()))
+    torch.testing.assert_close(found.probability, probability, atol=1e-9, rtol=0)
+    assert torch.equal(found.stop, found.margin >= 0)
 
 
 @pytest.mark.parametrize(

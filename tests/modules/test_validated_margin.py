@@ -24,8 +24,8 @@ def test_checkpoint_keeps_the_margin_of_its_epoch_and_tests_with_it(run_train):
         data="CP3",
     )  # fmt: skip
     best = torch.load(cli.trainer.checkpoint_callback.best_model_path, weights_only=True)
-    threshold = best["state_dict"]["threshold"]
-    assert cli.model.threshold == threshold  # the tested one
+    threshold = best["state_dict"]["rule.threshold"]
+    assert cli.model.rule.threshold == threshold  # the tested one
     cli.model.load_state_dict(best["state_dict"])
     batch, _ = cli.datamodule.first_paths("val")
     with torch.no_grad():
@@ -48,12 +48,14 @@ def test_validating_a_checkpoint_leaves_its_margin_alone(run_train):
     best = cli.trainer.checkpoint_callback.best_model_path
     validated = run_train("validate", f"--ckpt_path={best}", data="", model="", small=False)
     assert (
-        validated.model.threshold == torch.load(best, weights_only=True)["state_dict"]["threshold"]
+        validated.model.rule.threshold
+        == torch.load(best, weights_only=True)["state_dict"]["rule.threshold"]
     )
 
 
 def test_members_without_bootstrap_see_all_paths(run_train):
     options = ("--trainer.max_epochs=1", "--model.init_args.members=3")
-    assert run_train("fit", *options).model.drawn is not None
+    drawn = run_train("fit", *options)
+    assert next(iter(drawn.datamodule.train_batches())).seen.shape[0] == 3
     cli = run_train("fit", *options, "--model.init_args.bootstrap=false")
-    assert cli.model.drawn is None
+    assert next(iter(cli.datamodule.train_batches())).seen is None

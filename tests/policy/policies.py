@@ -1,13 +1,17 @@
-"""Policies with random weights, and margins of theirs calculated row by row in plain loops."""
+"""Policies with random weights, and paths of made-up rows."""
 
 import numpy as np
 import torch
+from models import plain_inputs
 
 from lit_ios import modules
 from lit_ios.policy import StoppingPolicy
 from lit_ios.trajectories import Trajectory, TrajectorySet
-from lit_ios.variants import VARIANTS
+from lit_ios.variants import variants
 
+VARIANTS = list(variants())
+# variants of one class differ in how they are trained, not in what is deployed
+MODELS = {variant.model["class_path"]: name for name, variant in variants().items()}
 SETTINGS = {
     "plain": {},
     "lags": {"lags": 2},
@@ -19,15 +23,23 @@ SETTINGS = {
 }
 
 
-def make_policy(variant="do_iqs_lb", seed=0, threshold=0.05, **settings):
+def make_policy(
+    variant="do_iqs_lb", seed=0, threshold=0.05, names=("a", "b"), lags=0, include_time=True,
+    categories=None, **settings,
+):  # fmt: skip
     torch.manual_seed(seed)
-    model = getattr(modules, VARIANTS[variant].model)
-    module = model(**({"feature_names": ["a", "b"], "hidden": [8, 6]} | settings))
-    dim = module.state_dim
-    module.state_mean.copy_(torch.randn(dim, dtype=torch.double))
-    module.state_scale.copy_(torch.rand(dim, dtype=torch.double) + 0.5)
-    module.threshold.fill_(threshold)
-    return StoppingPolicy(module)
+    model = getattr(modules, variants()[variant].model["class_path"])
+    inputs = plain_inputs(names, lags, include_time, categories)
+    rule = model(inputs=inputs, **({"hidden": [8, 6]} | settings)).rule
+    randomise(rule, threshold)
+    return StoppingPolicy(rule)
+
+
+def randomise(rule, threshold=0.05):
+    """Give a rule means, scales and a threshold as training would."""
+    rule.scaler.mean.copy_(torch.randn(rule.state_dim, dtype=torch.double))
+    rule.scaler.scale.copy_(torch.rand(rule.state_dim, dtype=torch.double) + 0.5)
+    rule.threshold.fill_(threshold)
 
 
 def random_paths(count=6, seed=1, longest=9):

@@ -172,5 +172,5 @@ def test_paths_without_a_stop_or_with_other_features_are_refused():
     other = TrajectorySet(
         paths.states, paths.times, paths.offsets, paths.stopped, paths.names, ("a", "c")
     )
-    with pytest.raises(UserError, match="takes the features a, b, not"):
+    with pytest.raises(UserError, match="the columns a, b are needed, in this order; got a, c"):
         make_policy("iqs").calibrate(other)

@@ -49,8 +49,9 @@ def run(tmp_path_factory):
 def test_policy_has_the_margins_of_the_trained_module(run):
     best, cli, table = run
     policy = StoppingPolicy.load(best)
-    assert policy.feature_names == ("heat", "colour=blue", "colour=red")
-    assert float(policy.module.time_step) == 2.0
+    assert policy.columns == ("heat", "colour")
+    assert policy.rule.window.feature_names == ("heat", "colour=blue", "colour=red")
+    assert float(policy.rule.time_step) == 2.0
     test = cli.datamodule.splits.test
     module = cli.model.eval()
     with torch.no_grad():
@@ -80,7 +81,7 @@ def test_threshold_and_how_it_was_chosen_are_kept_in_the_file(run, tmp_path):
     again = StoppingPolicy.load(tmp_path / "policy.ckpt")
     assert again.threshold == policy.threshold == found.threshold
     assert again.calibration == found
-    assert again.fingerprint == policy.fingerprint
+    assert again.rule.fingerprint == policy.rule.fingerprint
     assert StoppingPolicy.load(best).threshold == 0.0
 
 
@@ -98,7 +99,7 @@ def test_training_paths_are_never_calibrated_on(run):
         with pytest.raises(UserError, match="were trained on"):
             policy.calibrate(paths)
         with pytest.raises(UserError, match="were trained on"):
-            StoppingPolicy(cli.model).calibrate(paths)
+            StoppingPolicy.of(cli.model).calibrate(paths)
     assert policy.calibrate(train, allow_known_paths=True).paths == len(train)
 
 
@@ -165,7 +166,7 @@ def test_training_goes_on_at_margin_zero_after_calibration(run_train):
     resumed = run_train(
         "fit", f"--ckpt_path={last}", "--trainer.max_epochs=2", data="", model="", small=False
     )
-    assert float(resumed.model.threshold) == 0.0
+    assert float(resumed.model.rule.threshold) == 0.0
 
 
 def test_checkpoint_can_still_be_tested_and_resumed_after_calibration(run, tmp_path):
@@ -179,7 +180,7 @@ def test_checkpoint_can_still_be_tested_and_resumed_after_calibration(run, tmp_p
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tested = train.main(["test", f"--ckpt_path={file}"])
-    assert float(tested.model.threshold) == policy.threshold
+    assert float(tested.model.rule.threshold) == policy.threshold
     file.unlink()
 
 
@@ -237,12 +238,34 @@ def test_shell_says_what_is_wrong_in_one_sentence(words, message, run, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_checkpoint_of_another_version_is_named_so(run, tmp_path):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 99}, "has version 99 of the checkpoint format; this program reads version 1"),
+        ({"version": None}, "has version None"),
+        ({"format": "other"}, "is not a lit-ios checkpoint"),
+        ({"rule": {"head": 5}}, "its rule cannot be made"),
+        ({"rule": None}, "its rule cannot be made"),
+    ],
+)
+def test_checkpoint_of_another_format_is_refused_in_one_sentence(change, message, run, tmp_path):
     content = torch.load(run[0], weights_only=True)
-    del content["lit_ios"]
-    torch.save(content, tmp_path / "old.ckpt")
-    with pytest.raises(UserError, match="older version"):
-        StoppingPolicy.load(tmp_path / "old.ckpt")
+    content["lit_ios"] |= change
+    torch.save(content, tmp_path / "other.ckpt")
+    with pytest.raises(UserError, match=message) as error:
+        StoppingPolicy.load(tmp_path / "other.ckpt")
+    assert str(tmp_path / "other.ckpt") in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_checkpoint_says_what_its_rule_is_and_how_it_was_trained(run):
+    about = torch.load(run[0], weights_only=True)["lit_ios"]
+    assert json.loads(json.dumps(about)) == about
+    assert about["trained"] == "lit_ios.modules.do_iqs.DOIQS"
+    assert about["data"] == "table"
+    assert about["table"]["path"] == "unit"
+    encoder = about["rule"]["encoder"]["init_args"]
+    assert encoder == {"columns": ["heat", "colour"], "categories": {"colour": ["blue", "red"]}}
 
 
 def test_fit_ends_with_the_frontier(run):

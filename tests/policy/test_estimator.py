@@ -98,7 +98,7 @@ def test_parameters_can_be_read_set_and_cloned():
     model = StoppingClassifier("classifier", epochs=3, hidden=(8,), model_args={"gamma": 0.9})
     copy = clone(model).set_params(epochs=4)
     assert copy.get_params() == model.get_params() | {"epochs": 4}
-    assert copy.fit(X, Y, GROUPS).policy_.module.gamma == 0.9
+    assert copy.fit(X, Y, GROUPS).policy_.rule.gamma == 0.9
 
 
 @pytest.mark.parametrize("variant", ["classifier_smote", "iqs_cs_smote", "do_iqs_lb"])
@@ -118,8 +118,8 @@ def test_columns_by_name_are_no_features():
     frame["day"] = frame.groupby("unit").cumcount() * 3.0
     model = StoppingClassifier("iqs", epochs=2, group_column="unit", time_column="day")
     model.fit(frame, Y)
-    assert model.policy_.feature_names == ("u", "v")
-    assert float(model.policy_.module.time_step) == 3.0
+    assert model.policy_.columns == ("u", "v")
+    assert float(model.policy_.rule.time_step) == 3.0
     given = StoppingClassifier("iqs", epochs=2).fit(X, Y, GROUPS, frame["day"])
     expected = given.decision_function(X, GROUPS, frame["day"])
     assert np.allclose(model.decision_function(frame), expected)
@@ -173,8 +173,7 @@ def test_labels_may_be_text_and_the_larger_one_stops():
 
 def test_folds_train_on_all_paths():
     model = StoppingClassifier("iqs", epochs=2, members=4, folds=2).fit(X, Y, GROUPS)
-    known = model.policy_.module._known_paths
-    assert known["training"] == known["validation"]
+    assert model.policy_.validates_on_training_paths
     with pytest.raises(UserError, match="must divide"):
         StoppingClassifier("iqs", epochs=2, folds=2).fit(X, Y, GROUPS)
 
@@ -217,6 +216,6 @@ def test_grids_of_numpy_numbers_can_be_searched():
         StoppingClassifier("iqs", group_column=-1), grid, cv=GroupKFold(2), error_score="raise"
     )
     search.fit(frame, Y, groups=GROUPS)
-    assert search.best_estimator_.policy_.lags == 1
+    assert search.best_estimator_.policy_.rule.window.lags == 1
     with pytest.raises(UserError, match="whole number"):
         StoppingClassifier("iqs", epochs=1.5).fit(X, Y, GROUPS)

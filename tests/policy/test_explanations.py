@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from policies import SETTINGS, make_policy, random_paths
+from policies import SETTINGS, VARIANTS, make_policy, random_paths
 from torch import nn
 
 from lit_ios.batches import path_batch
-from lit_ios.sampling import build_states
-from lit_ios.variants import VARIANTS
 
 
 @pytest.mark.parametrize("settings", ["plain", "lags", "layer norm", "no time"])
@@ -23,19 +21,15 @@ def test_shares_add_up_to_the_margin_above_that_of_the_average_state(variant, se
 
 def test_shares_of_a_linear_margin_are_weight_times_deviation():
     policy = make_policy("iqs")
-    module = policy.module
-    module.network.trunk = nn.Sequential(nn.Identity())
-    module.network.q_head = nn.Linear(3, 2).double()
-    from lit_ios.policy import engine
-
-    engine._ACTIVATIONS[nn.Identity] = lambda values: values
-    policy._engine = engine.Engine(module)
+    rule = policy.rule
+    rule.head.trunk = nn.Sequential(nn.Identity())
+    rule.head.q = nn.Linear(3, 2).double()
     raw = np.array([1.5, -2.0, 4.0])
     stream = policy.stream()
     stream.step([0.0, 0.0], 10.0)
     found = policy.explain(raw[:2], stream, time=14.0)
-    weight = (module.network.q_head.weight[0] - module.network.q_head.weight[1]).detach().numpy()
-    scaled = (raw - module.state_mean.numpy()) / module.state_scale.numpy()
+    weight = (rule.head.q.weight[0] - rule.head.q.weight[1]).detach().numpy()
+    scaled = (raw - rule.scaler.mean.numpy()) / rule.scaler.scale.numpy()
     assert list(found.shares) == ["a", "b", "time"]
     assert np.allclose(list(found.shares.values()), weight * scaled)
     assert found.values == pytest.approx({"a": 1.5, "b": -2.0, "time": 4.0})
@@ -44,16 +38,17 @@ def test_shares_of_a_linear_margin_are_weight_times_deviation():
 @pytest.mark.parametrize("variant", ["model_based_iqs", "do_iqs"])
 def test_gains_are_those_of_the_whole_path(variant):
     policy, paths = make_policy(variant), random_paths()
-    batch = path_batch(build_states(paths))
     with torch.no_grad():
-        output = policy.module(batch, gains=True)
+        output = policy.rule.scan(path_batch(paths), gains=True)
     for i, path in enumerate(paths):
         row = len(path) - 1
         found = policy.explain_row(path, row)
         at = paths.offsets[i] + row
         assert found.margin == pytest.approx(float(output.margin[at]), abs=1e-9)
-        assert found.stop_gain == pytest.approx(float(output.q[at, 0]), abs=1e-9)
-        assert found.continuation_gain == pytest.approx(float(output.gain[at]), abs=1e-9)
+        assert found.stop_gain == pytest.approx(float(output.stop_gain[at]), abs=1e-9)
+        assert found.continuation_gain == pytest.approx(
+            float(output.continuation_gain[at]), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +96,7 @@ def test_figure_shows_the_largest_shares(tmp_path):
 
 
 def test_a_feature_called_time_has_a_share_of_its_own():
-    policy = make_policy("iqs", feature_names=["x", "time"])
+    policy = make_policy("iqs", names=("x", "time"))
     found = policy.explain([1.0, 2.0], time=3.0)
     assert list(found.shares) == ["x", "time", "time since the start"]
     difference = found.margin - found.average_margin - found.residual

@@ -1,40 +1,41 @@
-"""Exported policies, run by other programs, decide as the policy does."""
+"""Exported files: one signature, metadata that say everything, the decisions of the policy."""
 
 import json
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
-from policies import SETTINGS, make_policy, random_paths
+from policies import MODELS, SETTINGS, make_policy, random_paths
+from repository import ROOT
 
+from lit_ios import runtime
 from lit_ios.checks import UserError
-from lit_ios.policy.inputs import EngineInputs
-from lit_ios.readers.cmapss import ConditionScaler
-from lit_ios.variants import VARIANTS
+from lit_ios.policy import StoppingPolicy
+from lit_ios.rule import ConditionEncoder, StoppingRule
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
 WIDEST = ["plain", "members"]
-# variants of one class differ in how they are trained, not in what is exported
-MODELS = {variant.model: name for name, variant in VARIANTS.items()}
+SIGNATURE = ["columns", "time", "carry"], ["margin", "probability", "stop", "next_carry"]
 
 
-class OnnxPolicy:
+class OnnxFile:
     """Feeds an exported file, knowing nothing but its metadata."""
 
     def __init__(self, file):
         self.session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
         found = self.session.get_modelmeta().custom_metadata_map
-        self.about = {key: json.loads(value) for key, value in found.items()}
+        self.about = json.loads(found["lit_ios"])
 
-    def __call__(self, given):
-        wanted = {name: given[name] for name in self.about["inputs"]}
-        results = self.session.run(self.about["outputs"], wanted)
+    def __call__(self, *given):
+        named = dict(zip(self.about["inputs"], given, strict=True))
+        results = self.session.run(self.about["outputs"], named)
         return dict(zip(self.about["outputs"], results, strict=True))
 
 
-class TorchPolicy:
+class TorchFile:
     """The same for a program of torch.export."""
 
     def __init__(self, file):
@@ -42,101 +43,212 @@ class TorchPolicy:
         self.program = torch.export.load(file, extra_files=extra).module()
         self.about = json.loads(extra["metadata.json"])
 
-    def __call__(self, given):
-        values = [torch.from_numpy(np.asarray(given[name])) for name in self.about["inputs"]]
-        results = [value.numpy() for value in self.program(*values)]
-        return dict(zip(self.about["outputs"], results, strict=True))
+    def __call__(self, *given):
+        results = self.program(*(torch.from_numpy(values) for values in given))
+        values = [value.numpy() for value in results]
+        return dict(zip(self.about["outputs"], values, strict=True))
 
 
-RUNNERS = {".onnx": OnnxPolicy, ".pt2": TorchPolicy}
+RUNNERS = {".onnx": (OnnxFile, 1e-5), ".pt2": (TorchFile, 1e-9)}
 
 
-def inputs(rows, lags, y, seed=0):
-    rng = np.random.default_rng(seed)
-    return {
-        "features": rng.normal(size=(rows, 2)),
-        "history": rng.normal(size=(rows, lags, 2)),
-        "time": rng.uniform(0, 50, size=rows),
-        "step": rng.integers(0, 50, size=rows),
-        "y": rng.normal(size=(rows, y)),
-    }
+def run_paths(run, paths):
+    """Return each output for all rows of paths, every path by itself, the carry handed on."""
+    found = {}
+    for path in paths:
+        carry = np.array([run.about["start"]])
+        for x, time in zip(path.states, path.times, strict=True):
+            outputs = run(x[None], np.array([time]), carry)
+            carry = outputs["next_carry"]
+            for name, value in outputs.items():
+                found.setdefault(name, []).append(value[0])
+    return found
 
 
 @pytest.mark.parametrize("ending", RUNNERS)
 @pytest.mark.parametrize("settings", WIDEST)
 @pytest.mark.parametrize("variant", MODELS.values(), ids=MODELS)
-def test_single_rows_agree_on_random_inputs(variant, settings, ending, tmp_path):
-    policy = make_policy(variant, **SETTINGS[settings])
-    file = policy.export(tmp_path / f"policy{ending}")
-    lags, y = policy.lags, policy._engine.y_dim
-    given = inputs(100, lags, y)
-    found = RUNNERS[ending](file)(given)
-    state = [given["features"], given["history"].reshape(100, -1)]
-    state += [given["time"][:, None]] if policy.include_time else []
-    margin, next_y = policy._engine.judge(np.concatenate(state, axis=1), given["step"], given["y"])
-    assert np.abs(found["margin"] - margin).max() < 1e-5
-    assert (found["stop"] == (margin >= policy.threshold)).all()
-    assert np.allclose(found["probability"], 1 / (1 + np.exp(-margin / policy.epsilon)), atol=1e-5)
-    if y:
-        assert np.allclose(found["next_y"], next_y, atol=1e-5)
+def test_files_of_all_rules_have_one_signature_and_decide_alike(
+    variant, settings, ending, tmp_path
+):
+    policy, paths = make_policy(variant, **SETTINGS[settings]), random_paths()
+    kind, tolerance = RUNNERS[ending]
+    run = kind(policy.export(tmp_path / f"policy{ending}"))
+    assert (run.about["inputs"], run.about["outputs"][:4]) == SIGNATURE
+    found = run_paths(run, paths)
+    with torch.inference_mode():
+        expected = {
+            name: torch.cat(parts).numpy()
+            for name, parts in (
+                (name, [getattr(d, name) for d in policy.decide(paths)])
+                for name in run.about["outputs"]
+                if name != "next_carry"
+            )
+        }
+    sure = np.abs(expected["margin"] - policy.threshold) > tolerance
+    for name, values in expected.items():
+        if name == "stop":
+            assert (np.array(found[name]) == values)[sure].all()
+        else:
+            scale = 1 if name != "probability" else 1 / policy.epsilon
+            np.testing.assert_allclose(found[name], values, rtol=0, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("ending", RUNNERS)
-@pytest.mark.parametrize(
-    ("variant", "settings"),
-    [("do_iqs_lb", "lags"), ("do_iqs_lb", "members"), ("iqs", "layer norm")],
-)
-def test_whole_paths_agree_when_the_state_is_carried_along(variant, settings, ending, tmp_path):
-    policy, paths = make_policy(variant, **SETTINGS[settings]), random_paths(5)
-    run = RUNNERS[ending](policy.export(tmp_path / f"policy{ending}"))
-    margins = policy.margins(paths)
-    for i, path in enumerate(paths):
-        y = np.zeros((1, run.about["y"]))
-        for row, x in enumerate(path.states):
-            before = [path.states[max(row - k, 0)] for k in range(1, run.about["lags"] + 1)]
-            given = {
-                "features": x[None],
-                "history": np.array(before).reshape(1, -1, 2),
-                "time": path.times[row : row + 1] - path.times[0],
-                "step": np.array([row]),
-                "y": y,
-            }
-            found = run(given)
-            y = found.get("next_y", y)
-            assert found["margin"][0] == pytest.approx(margins[paths.offsets[i] + row], abs=1e-5)
+def test_many_rows_are_judged_as_one_by_one(tmp_path):
+    policy = make_policy("do_iqs_lb", lags=1)
+    rng = np.random.default_rng(0)
+    for ending, (kind, _) in RUNNERS.items():
+        run = kind(policy.export(tmp_path / f"policy{ending}"))
+        columns, time = rng.normal(size=(7, 2)), rng.uniform(size=7)
+        carry = np.tile(run.about["start"], (7, 1))
+        for _ in range(3):
+            together = run(columns, time, carry)
+            for i in range(7):
+                alone = run(columns[i : i + 1], time[i : i + 1], carry[i : i + 1])
+                for name, values in together.items():
+                    np.testing.assert_allclose(values[i], alone[name][0], atol=1e-6)
+            carry, time = together["next_carry"], time + 1
 
 
-def test_metadata_name_features_and_threshold(tmp_path):
-    about = OnnxPolicy(make_policy(threshold=0.25).export(tmp_path / "p.onnx")).about
-    assert about["features"] == ["a", "b"]
+def test_metadata_say_all_a_program_needs(tmp_path):
+    policy = make_policy(
+        names=("a", "colour"), categories={"colour": ("blue", "red")}, threshold=0.25, lags=1
+    )
+    about = OnnxFile(policy.export(tmp_path / "p.onnx")).about
+    assert about["columns"] == ["a", "colour"]
+    assert about["categories"] == {"colour": ["blue", "red"]}
     assert about["threshold"] == 0.25
+    assert about["start"] == policy.stream().state()["carry"]
+    assert about["start"][about["clock"].index("threshold")] == 0.25
+    assert about["time_step"] == 1.0
+    policy.threshold = np.inf
+    about = OnnxFile(policy.export(tmp_path / "never.onnx")).about
+    assert json.loads(json.dumps(about, allow_nan=False)) == about
+
+
+def engine_policy():
+    rng = np.random.default_rng(0)
+    encoder = ConditionEncoder(
+        ["setting1", "sensor4", "sensor7"], [0, 10], rng.normal(size=(2, 2)).tolist(),
+        rng.uniform(1, 2, size=(2, 2)).tolist(),
+    )  # fmt: skip
+    torch.manual_seed(0)
+    head = {"class_path": "lit_ios.rule.MLPHead", "init_args": {"hidden": [8]}}
+    memory = {"class_path": "lit_ios.rule.GainMemory", "init_args": {"gamma": 0.9, "hidden": [8]}}
+    return StoppingPolicy(StoppingRule(encoder.spec, head, memory, lags=1)), encoder
 
 
 def test_engines_are_scaled_inside_the_exported_file(tmp_path):
-    rng = np.random.default_rng(0)
-    scaler = ConditionScaler(
-        np.array([0, 10]), rng.normal(size=(2, 21)), rng.uniform(1, 2, size=(2, 21)),
-        np.array([3, 6]),
-    )  # fmt: skip
-    policy = make_policy("do_iqs_lb", lags=1)
-    policy.inputs = EngineInputs(scaler)
-    rows = np.column_stack([[0.0, 10.0, 9.8, 0.1], rng.normal(size=(4, 2))])
-    margins, stream = [], policy.stream()
-    for row in rows:
-        margins.append(stream.step(dict(zip(policy.feature_names, row, strict=True))).margin)
-    for ending, kind in RUNNERS.items():
+    policy, encoder = engine_policy()
+    rows = np.column_stack([[0.0, 10.0, 9.8, 0.1], np.random.default_rng(1).normal(size=(4, 2))])
+    stream = policy.stream()
+    margins = [stream.step(dict(zip(policy.columns, row, strict=True))).margin for row in rows]
+    scaled = [
+        (row[1:] - encoder.mean[int(row[0] > 5)].numpy()) / encoder.scale[int(row[0] > 5)].numpy()
+        for row in rows
+    ]
+    np.testing.assert_allclose(encoder(torch.from_numpy(rows)), scaled)
+    for ending, (kind, tolerance) in RUNNERS.items():
         run = kind(policy.export(tmp_path / f"engine{ending}"))
-        assert run.about["features"] == ["setting1", "sensor4", "sensor7"]
-        y = np.zeros((1, 1))
-        for t, row in enumerate(rows):
-            given = {"features": row[None], "history": rows[max(t - 1, 0)][None, None],
-                     "time": np.array([float(t)]), "step": np.array([t]), "y": y}  # fmt: skip
-            found = run(given)
-            y = found["next_y"]
-            assert found["margin"][0] == pytest.approx(margins[t], abs=1e-5)
-        given["features"] = np.array([[25.0, 0.0, 0.0]])  # a condition not seen in training
-        assert np.isnan(run(given)["margin"][0])
-        assert not run(given)["stop"][0]
+        carry = np.array([run.about["start"]])
+        for row, margin in zip(rows, margins, strict=True):
+            found = run(row[None], np.array([np.nan]), carry)
+            carry = found["next_carry"]
+            assert found["margin"][0] == pytest.approx(margin, abs=tolerance)
+        found = run(np.array([[25.0, 0.0, 0.0]]), np.array([np.nan]), carry)
+        assert np.isnan(found["margin"][0])  # a condition not seen in training
+        assert not found["stop"][0]
+    with pytest.raises(UserError, match=r"operating condition 25 was not seen.*were 0, 10"):
+        policy.stream().step([25.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("columns", "times"),
+    [
+        ([np.nan, 1.0], [5.0, 6.0]),
+        ([np.inf, 1.0], [5.0, 6.0]),
+        ([0.0, 1.0], [5.0, 5.0]),
+        ([0.0, 1.0], [5.0, 4.0]),
+        ([0.0, 1.0], [5.0, np.nan]),
+        ([0.0, 1.0], [np.nan, 4.0]),
+    ],
+)
+def test_what_a_file_cannot_judge_has_a_nan_margin_and_no_stop(columns, times, tmp_path):
+    policy = make_policy("do_iqs_lb", threshold=-1e6)
+    for ending, (kind, _) in RUNNERS.items():
+        run = kind(policy.export(tmp_path / f"policy{ending}"))
+        first = run(np.zeros((1, 2)), np.array(times[:1]), np.array([run.about["start"]]))
+        assert np.isfinite(first["margin"]).all()
+        found = run(np.array([columns]), np.array(times[1:]), first["next_carry"])
+        assert np.isnan(found["margin"][0])
+        assert not found["stop"][0]
+
+
+def test_file_may_take_the_last_value_for_a_missing_one(tmp_path):
+    policy = make_policy("iqs", lags=1)
+    rule = runtime.load(policy.export(tmp_path / "p.onnx", missing="last"))
+    live, stream = rule.stream(), policy.stream(missing="last")
+    for row in ([1.0, 2.0], [np.nan, 3.0], [4.0, None]):
+        assert live.step(row).margin == pytest.approx(stream.step(row).margin, abs=1e-5)
+
+
+@pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
+def test_runtime_streams_as_the_policy_does(variant, tmp_path):
+    policy = make_policy(variant, names=("a", "c"), categories={"c": ("x", "y")}, lags=1, members=2)
+    rule = runtime.load(policy.export(tmp_path / "p.onnx"))
+    assert rule.columns == ("a", "c")
+    rng = np.random.default_rng(0)
+    one, other, many = policy.stream(), rule.stream(), rule.stream_many()
+    for t in range(12):
+        row = {"a": rng.normal(), "c": rng.choice(["x", "y"])}
+        expected, found = one.step(row, t), other.step(row, t)
+        assert found.margin == pytest.approx(expected.margin, abs=1e-5)
+        assert found._replace(margin=0, probability=0) == expected._replace(margin=0, probability=0)
+        assert found.probability == pytest.approx(expected.probability, abs=1e-4)
+        both = many.step(["p", "q"], [row, row], [t, t])
+        np.testing.assert_allclose(both.margin, found.margin, atol=1e-6)
+        other = rule.stream(json.loads(json.dumps(other.state())))
+    moved = policy.stream(other.state())  # from one to the other in mid-path
+    row = {"a": 0.3, "c": "y"}
+    assert moved.step(row, 20).margin == pytest.approx(one.step(row, 20).margin, abs=1e-5)
+
+
+def test_runtime_refuses_what_cannot_be_judged(tmp_path):
+    rule = runtime.load(make_policy("iqs").export(tmp_path / "p.onnx"))
+    stream = rule.stream()
+    stream.step([1.0, 2.0], 5.0)
+    before = stream.state()
+    for row, time, message in (
+        ([np.nan, 1.0], 6.0, "column 'a': missing or infinite"),
+        ([1.0, 1.0], 5.0, "time must increase: 5 after 5"),
+        ([1.0, 1.0], None, "began with a time"),
+    ):
+        with pytest.raises(UserError, match=message):
+            stream.step(row, time)
+    assert stream.state() == before
+    with pytest.raises(UserError, match="there is no file"):
+        runtime.load(tmp_path / "nothing.onnx")
+    (tmp_path / "bad.onnx").write_bytes(b"not a model")
+    with pytest.raises(UserError, match="cannot be run"):
+        runtime.load(tmp_path / "bad.onnx")
+
+
+def test_runtime_needs_neither_torch_nor_pyarrow(tmp_path):
+    policy = make_policy("do_iqs_lb")
+    file = policy.export(tmp_path / "p.onnx")
+    code = (
+        "import sys\nfrom lit_ios import runtime\n"
+        f"rule = runtime.load({str(file)!r})\n"
+        "stream, many = rule.stream(), rule.stream_many()\n"
+        "print(repr(stream.step({'a': 1.0, 'b': 2.0}).margin))\n"
+        "print(repr(float(many.step(['p'], [[1.0, 2.0]]).margin[0])))\n"
+        "loaded = {'torch', 'pyarrow', 'pytorch_lightning', 'pandas', 'scipy'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    expected = policy.stream().step([1.0, 2.0]).margin
+    assert [float(line) for line in done.stdout.split()] == pytest.approx([expected] * 2, abs=1e-5)
 
 
 def test_other_endings_are_refused(tmp_path):
@@ -148,3 +260,6 @@ def test_missing_package_is_named_by_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(UserError, match=r"lit-ios\[onnx\]"):
         make_policy().export(tmp_path / "policy.onnx")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UserError, match=r"lit-ios\[runtime\]"):
+        runtime.load(tmp_path / "policy.onnx")

@@ -39,7 +39,7 @@ def test_memory_of_many_streams_follows_the_live_paths_not_all_there_ever_were()
     for i in range(200):
         many.step([i], [[0.0, 1.0]])
         many.end([i])
-    assert len(many._t) <= 2
+    assert len(many._carry) <= 2
 
 
 def test_wrong_use_of_many_streams_is_refused():
@@ -52,13 +52,11 @@ def test_wrong_use_of_many_streams_is_refused():
         many.end(["p"])
 
 
-@pytest.mark.parametrize(
-    "saved", ["{}", {"policy": "FINGERPRINT"}, {"policy": "FINGERPRINT", "t": 1}]
-)
+@pytest.mark.parametrize("saved", ["{}", {"rule": "FINGERPRINT"}, {"rule": "FINGERPRINT", "t": 1}])
 def test_what_is_no_saved_state_is_refused(saved):
     policy = make_policy("iqs")
     if isinstance(saved, dict):
-        saved = saved | {"policy": policy.fingerprint}
+        saved = saved | {"rule": policy.rule.fingerprint}
     for restore in (policy.stream, policy.stream_many):
         with pytest.raises(UserError, match="saved state"):
             restore(saved)
@@ -91,7 +89,7 @@ def test_ending_a_path_named_twice_gives_its_place_back_once():
     many.step(["p", "q"], np.ones((2, 2)))
     many.end(["p", "p"])
     assert many.paths == ["q"]
-    assert len(many._free) + len(many._slot) == len(many._t)
+    assert len(many._free) + len(many._slot) == len(many._carry)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,9 @@ def test_rows_stay_where_they_were_and_have_the_margins_of_their_paths(variant):
         margin = expected[row.unit, row.day]
         assert row.margin == pytest.approx(margin)
         assert row.stop == (margin >= policy.threshold)
-        assert row.probability == pytest.approx(1 / (1 + np.exp(-margin / policy.epsilon)))
+        shifted = (margin - policy.threshold) / policy.epsilon
+        assert row.probability == pytest.approx(1 / (1 + np.exp(-shifted)))
+        assert row.stop == (row.probability >= 0.5)
     for _, part in found.sort_values("day").groupby("unit"):
         stops = np.flatnonzero(part["stop"])
         assert np.flatnonzero(part["first_stop"]).tolist() == stops[:1].tolist()
@@ -64,7 +66,7 @@ def test_kind_of_table_does_not_matter(tmp_path):
         (lambda f: f.drop(columns="b"), "no column 'b'; there are 'a', 'unit', 'day'"),
         (lambda f: f.assign(b=np.nan), "column 'b', path 'p0', row 1: missing or infinite value"),
         (lambda f: f.assign(day=0.0), "the same time 0"),
-        (lambda f: f.assign(a="x"), "column 'a': the policy takes numbers here"),
+        (lambda f: f.assign(a="x"), "column 'a': numbers needed, the paths hold text"),
         (lambda f: 7, "a table must be a DataFrame"),
     ],
 )
@@ -87,8 +89,8 @@ def test_single_precision_tables_are_judged_as_their_rows_live():
     policy, paths = make_policy("do_iqs_lb"), random_paths()
     single = paths.with_states(paths.states.astype(np.float32))
     single = replace(single, times=(single.times - 100) * 1_234_567.1)
-    policy.module.time_step.fill_(1e6)
-    policy.module.state_scale[-1] = 1e6
+    policy.rule.time_step.fill_(1e6)
+    policy.rule.scaler.scale[-1] = 1e6
     margins = policy.margins(single)
     for i, path in enumerate(single):
         stream = policy.stream()
@@ -142,10 +144,10 @@ def test_checkpoint_can_be_read_by_whoever_may_read_files(tmp_path):
 def test_checkpoint_of_something_else_is_refused(tmp_path):
     for name, content in {"a": {"weights": 1}, "b": {"state_dict": {}}}.items():
         torch.save(content, tmp_path / name)
-        with pytest.raises(UserError, match="is no checkpoint of this program"):
+        with pytest.raises(UserError, match="is not a lit-ios checkpoint"):
             StoppingPolicy.load(tmp_path / name)
     (tmp_path / "c").write_text("text")
-    with pytest.raises(UserError, match="is no checkpoint of this program"):
+    with pytest.raises(UserError, match="is not a lit-ios checkpoint"):
         StoppingPolicy.load(tmp_path / "c")
     with pytest.raises(UserError, match="there is no file"):
         StoppingPolicy.load(tmp_path / "d")

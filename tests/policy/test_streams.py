@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from policies import SETTINGS, make_policy, random_paths
+from policies import SETTINGS, VARIANTS, make_policy, random_paths
 
 from lit_ios.checks import UserError
-from lit_ios.variants import VARIANTS
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
@@ -27,7 +26,7 @@ def test_every_prefix_has_the_margin_of_the_whole_path(variant, settings):
             assert decision.stop == (expected >= policy.threshold)
             assert decision.t == row
             assert decision.time == pytest.approx(time - path.times[0])
-            probability = 1 / (1 + np.exp(-expected / policy.epsilon))
+            probability = 1 / (1 + np.exp(-(expected - policy.threshold) / policy.epsilon))
             assert decision.probability == pytest.approx(probability, abs=1e-9)
 
 
@@ -72,13 +71,13 @@ def test_state_of_a_stream_does_not_grow():
     sizes = []
     for i in range(50):
         stream.step([0.1 * i, 1.0])
-        sizes.append(sum(map(len, (stream.state()["y"], stream.state()["recent"]))))
-    assert set(sizes[3:]) == {sizes[3]}
+        sizes.append(len(stream.state()["carry"]))
+    assert len(set(sizes)) == 1
 
 
 def test_time_left_out_goes_on_by_the_usual_step():
     policy = make_policy("iqs")
-    policy.module.time_step.fill_(10.0)
+    policy.rule.time_step.fill_(10.0)
     given, left_out = policy.stream(), policy.stream()
     for i in range(4):
         x = [0.3 * i, -1.0]
@@ -95,30 +94,36 @@ def test_observation_may_be_a_mapping_with_more_than_is_needed():
 
 
 def test_categories_of_text_are_taken_as_in_training():
-    policy = make_policy("iqs")
-    policy.inputs.feature_names = policy.inputs.names = ("a", "colour=red")
+    policy = make_policy("iqs", names=("a", "colour"), categories={"colour": ("green", "red")})
     red, blue = ({"a": 1.0, "colour": c} for c in ("red", "blue"))
-    assert policy.stream().step(red) == policy.stream().step([1.0, 1.0])
-    with pytest.raises(UserError, match="'blue' is none of the known categories 'red'"):
-        policy.stream().step(blue)
+    expected = policy.stream().step(red)
+    assert policy.stream().step([1.0, 1.0]) == expected  # by its code
+    assert policy.stream().step([1.0, "red"]) == expected
+    many = policy.stream_many()
+    assert many.step(["p"], pd.DataFrame([red])).margin[0] == pytest.approx(expected.margin)
+    for refuse in (policy.stream().step, lambda row: many.step(["q"], [row])):
+        with pytest.raises(UserError, match="'blue' is not one of the known categories 'gr"):
+            refuse(blue)
+    with pytest.raises(UserError, match="7 is not the code of a known category"):
+        policy.stream().step([1.0, 7.0])
 
 
 def test_missing_values_are_refused_or_carried_on():
     policy = make_policy("do_iqs_lb", lags=1)
-    with pytest.raises(UserError, match="feature 'b': missing or infinite"):
+    with pytest.raises(UserError, match="column 'b': missing or infinite"):
         policy.stream().step([1.0, np.nan])
-    carrying, plain = policy.stream(missing="carry"), policy.stream()
+    carrying, plain = policy.stream(missing="last"), policy.stream()
     with pytest.raises(UserError, match="'b': missing value in the first row"):
         carrying.step({"a": 1.0, "b": None})
     carrying.step([1.0, 2.0])
     plain.step([1.0, 2.0])
     assert carrying.step([3.0, np.nan]) == plain.step([3.0, 2.0])
-    many = policy.stream_many(missing="carry")
+    many = policy.stream_many(missing="last")
     many.step(["p"], [[1.0, 2.0]])
     again = policy.stream()
     again.step([1.0, 2.0])
     assert many.step(["p"], [[np.inf, 4.0]]).margin[0] == pytest.approx(again.step([1, 4]).margin)
-    with pytest.raises(UserError, match="path 'q', feature 'a'"):
+    with pytest.raises(UserError, match="path 'q': column 'a'"):
         many.step(["q"], [[np.nan, 4.0]])
     assert "q" not in many
 
@@ -141,10 +146,10 @@ def test_a_refused_row_leaves_the_stream_as_it_was():
 @pytest.mark.parametrize(
     ("observation", "message"),
     [
-        ([1.0], r"2 features are needed \(a, b\), got an array of shape \(1,\)"),
+        ([1.0], r"2 columns are needed \(a, b\), got an array of shape \(1,\)"),
         ([[1.0, 2.0]], r"got an array of shape \(1, 2\)"),
-        ({"a": 1.0, "c": 2.0}, "no feature 'b'"),
-        ({"a": 1.0, "b": "high"}, "feature 'b': not a number: 'high'"),
+        ({"a": 1.0, "c": 2.0}, "no column 'b'"),
+        ({"a": 1.0, "b": "high"}, "column 'b': not a number: 'high'"),
     ],
 )
 def test_wrong_observations_are_refused_by_name(observation, message):
@@ -154,7 +159,7 @@ def test_wrong_observations_are_refused_by_name(observation, message):
 
 def test_state_of_another_policy_is_refused():
     saved = make_policy("iqs", seed=1).stream().state()
-    with pytest.raises(UserError, match="another policy"):
+    with pytest.raises(UserError, match="another rule"):
         make_policy("iqs", seed=2).stream(saved)
 
 
@@ -205,7 +210,7 @@ def test_restarted_paths_keep_their_threshold():
 
 def test_rows_much_closer_than_in_training_are_noticed_once():
     policy = make_policy("iqs")
-    policy.module.time_step.fill_(10.0)
+    policy.rule.time_step.fill_(10.0)
     stream = policy.stream()
     with pytest.warns(UserWarning, match="are 1 apart in time, those of training were 10") as w:
         _ = [stream.step([0.0, 0.0], day) for day in range(10)]
@@ -247,15 +252,36 @@ def test_a_path_that_began_without_a_time_takes_none_later():
     stream.step([0.5, 0.5])
 
 
+def damaged(carry, place, value):
+    return [*carry[:place], value, *carry[place + 1 :]]
+
+
 @pytest.mark.parametrize(
-    "change", [{"recent": [[1.0]]}, {"y": [1.0, 2.0]}, {"t": "3"}, {"recent": []}]
+    "damage",
+    [
+        lambda carry: carry[:-1],
+        lambda carry: [*carry, 0.0],
+        lambda carry: "carry",
+        lambda carry: [carry],
+        lambda carry: damaged(carry, 0, -1.0),  # rows
+        lambda carry: damaged(carry, 0, 1.5),
+        lambda carry: damaged(carry, 3, -5.0),  # ends before it starts
+        lambda carry: damaged(carry, 4, 0.5),  # timed
+        lambda carry: damaged(carry, 5, 7.0),  # stopped at a row to come
+        lambda carry: damaged(carry, 6, float("nan")),
+        lambda carry: damaged(carry, 6, None),
+    ],
 )
-def test_saved_states_of_another_shape_are_refused(change):
+def test_damaged_saved_states_are_refused(damage):
     policy = make_policy("iqs")
-    stream = policy.stream()
+    stream, many = policy.stream(), policy.stream_many()
     stream.step([1.0, 1.0])
-    with pytest.raises(UserError, match="saved state"):
-        policy.stream(stream.state() | change)
+    many.step(["p"], [[1.0, 1.0]])
+    carry = stream.state()["carry"]
+    with pytest.raises(UserError, match="saved state is damaged"):
+        policy.stream(stream.state() | {"carry": damage(carry)})
+    with pytest.raises(UserError, match="saved state is damaged"):
+        policy.stream_many(many.state() | {"carries": [damage(carry)]})
 
 
 def test_a_live_path_keeps_its_threshold_and_is_explained_by_it():

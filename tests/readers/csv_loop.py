@@ -125,12 +125,8 @@ class CsvTable:
         chosen = roles.features or [name for name in self.columns if name not in others]
         found: dict[str, Cells] = {}
         for name in chosen:
-            column, _, category = name.partition("=")
-            if name in self.columns or not category:
-                found |= self.feature(name)
-            else:
-                known = [n.partition("=")[2] for n in chosen if n.partition("=")[0] == column]
-                found[name] = self.one_hot(column, known)[name]
+            known = roles.categories.get(name)
+            found |= self.feature(name) if known is None else self.one_hot(name, list(known))
         if not found:
             raise BadTableError("no features")
         return found

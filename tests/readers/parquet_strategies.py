@@ -169,7 +169,7 @@ def loop_parquet(
         raise BadTableError("a row without a time")
     features: dict[str, list[float | None]] = {}
     for name in roles.features or ("x0", "x1"):
-        features |= loop_feature(name, values[name], kinds[name])
+        features |= loop_feature(name, values[name], kinds[name], roles.categories.get(name))
     flags = {name: loop_numbers(values[name], kinds[name]) for name in "sc" if name in values}
     if any(flag not in (0.0, 1.0) for column in flags.values() for flag in column):
         raise BadTableError("a flag that is neither 0 nor 1")
@@ -189,15 +189,19 @@ def loop_numbers(values: list[Any], kind: Kind) -> list[float | None]:
     return [n if n is not None and math.isfinite(n) else None for n in numbers]
 
 
-def loop_feature(name: str, values: list[Any], kind: Kind) -> dict[str, list[float | None]]:
-    if kind not in TEXTS.values():
+def loop_feature(
+    name: str, values: list[Any], kind: Kind, known: tuple[str, ...] | None
+) -> dict[str, list[float | None]]:
+    if kind not in TEXTS.values() and (known is None or kind.number is None):
         return {name: loop_numbers(values, kind)}
-    known = sorted({value for value in values if value is not None})
-    if not known:
+    found = {value for value in values if value is not None}
+    if known is None and not found:
         raise BadTableError("a category that is nowhere given")
-    if {"1", "2.5"} & set(known):
+    if known is None and {"1", "2.5"} & found:
         raise BadTableError("numbers as text")
+    if known is not None and not found <= set(known):
+        raise BadTableError("a category that is not known")
     return {
         f"{name}={word}": [None if value is None else float(value == word) for value in values]
-        for word in known
+        for word in known or sorted(found)
     }

@@ -69,7 +69,7 @@ def loop_rows(
 
 def without_gaps(path: list[Row], missing: str) -> list[Row]:
     """Drop or fill gaps of one path."""
-    if missing == "forward_fill":
+    if missing == "last":
         for before, after in pairwise(path):
             both = zip(before.state, after.state, strict=True)
             after.state = [old if new is None else new for old, new in both]

@@ -86,8 +86,9 @@ ROLES = st.builds(
     features=st.sampled_from([None, None, ("x0",)]),
     stop_column=st.sampled_from([None, "s"]),
     censored_column=st.sampled_from([None, "c"]),
-    missing=st.sampled_from(["error", "error", "drop", "forward_fill"]),
+    missing=st.sampled_from(["error", "error", "drop", "last"]),
     sort=st.booleans(),
+    categories=st.sampled_from([{}, {}, {}, {"x0": ("pale green", "red", "grey", "blue")}]),
 )
 
 

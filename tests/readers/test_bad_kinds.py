@@ -27,6 +27,12 @@ def test_feature_of_a_kind_that_is_no_number_is_named(tmp_path: Path, kind: str)
     assert "column 'x'" in refusal_of(tmp_path, parquet_table(x=KINDS[kind]))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_known_categories_of_a_kind_that_is_no_text_are_named(tmp_path: Path, kind: str) -> None:
+    table = parquet_table(x=KINDS[kind])
+    assert "column 'x'" in refusal_of(tmp_path, table, categories={"x": ("red", "blue")})
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "unknown_zone"])
 def test_time_of_a_kind_that_is_no_time_is_named(tmp_path: Path, kind: str) -> None:
     assert "column 't'" in refusal_of(tmp_path, parquet_table(t=KINDS[kind]))

@@ -18,7 +18,7 @@ GOOD = "unit,t,x\na,0,1\na,1,2\nb,0,3\nb,1,4\n"
     "roles",
     [
         {"features": ("x", "speed")},
-        {"features": ("speed=high",)},
+        {"features": ("speed",), "categories": {"speed": ("high",)}},
         {"stop_column": "speed"},
         {"censored_column": "speed"},
     ],
@@ -44,6 +44,11 @@ def test_table_without_features_is_refused(tmp_path: Path) -> None:
     assert "feature" in refusal_of(tmp_path, "unit,t\na,0\na,1\n")
 
 
+def test_feature_named_twice_is_refused(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, GOOD, features=("x", "x"))
+    assert "a feature is named twice: x, x" in message
+
+
 def test_column_of_two_roles_is_refused(tmp_path: Path) -> None:
     assert "two roles" in refusal_of(tmp_path, GOOD, stop_column="t")
 
@@ -55,7 +60,7 @@ def test_text_in_a_numeric_feature_is_named(tmp_path: Path, cell: str) -> None:
     assert repr(cell.strip('"')) in message
 
 
-@pytest.mark.parametrize("missing", ["drop", "forward_fill"])
+@pytest.mark.parametrize("missing", ["drop", "last"])
 def test_text_in_a_numeric_feature_is_no_gap(tmp_path: Path, missing: str) -> None:
     message = refusal_of(tmp_path, GOOD.replace("b,0,3", "b,0,two"), missing=missing)
     assert "column 'x', path 'b', row 3" in message

@@ -13,9 +13,10 @@ from lit_ios.readers import TableError
 from lit_ios.readers.cmapss import (
     ARCHIVE,
     NASA_ARCHIVE,
-    ConditionScaler,
+    SENSORS,
     engine_paths,
     engines,
+    fit_conditions,
     parse_remaining_life,
     parse_series,
     read_series,
@@ -64,54 +65,117 @@ def test_wrong_number_of_remaining_lives_is_an_error():
         parse_remaining_life("RUL.txt", "1\n2\n", 3)
 
 
-def test_scaler_standardises_within_each_condition():
+ALL = np.arange(21)
+
+
+def test_mean_and_scale_are_those_of_each_condition():
     series = parse_series("x", text_of([60, 60], conditions=(0.0, 10.0, 42.0)))
-    scaled = ConditionScaler.fit(series).transform(series)
-    for condition in np.unique(series.condition):
-        rows = scaled[series.condition == condition]
-        np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-9)
-        np.testing.assert_allclose(rows.std(axis=0), 1, atol=1e-9)
+    found = fit_conditions(series)
+    assert found.conditions.tolist() == [0, 10, 42]
+    for condition, mean, scale in zip(found.conditions, found.mean, found.scale, strict=True):
+        rows = series.sensors[np.rint(series.settings[:, 0]) == condition][:, 1:]  # 1 is constant
+        np.testing.assert_allclose(mean, rows.mean(axis=0))
+        np.testing.assert_allclose(scale, rows.std(axis=0))
 
 
-def test_scaler_drops_constant_sensors():
-    names = ConditionScaler.fit(parse_series("x", text_of([30]))).feature_names
-    assert "sensor1" not in names
-    assert len(names) == 20
+def test_constant_sensors_are_dropped():
+    found = fit_conditions(parse_series("x", text_of([30])))
+    assert [SENSORS[i] for i in found.sensors] == [f"sensor{i}" for i in range(2, 22)]
+    assert found.mean.shape == found.scale.shape == (1, 20)
 
 
-def test_scaler_refuses_a_condition_it_has_not_seen():
-    scaler = ConditionScaler.fit(parse_series("x", text_of([30])))
-    with pytest.raises(TableError, match="operating condition 42 was not seen"):
-        scaler.transform(parse_series("x", text_of([30], conditions=(42.0,))))
+def test_sensor_that_is_constant_in_one_condition_is_not_scaled_there():
+    series = parse_series("x", text_of([60], conditions=(0.0, 10.0)))
+    series.sensors[series.condition == 10, 4] = 3.0
+    found = fit_conditions(series)
+    (at,) = np.flatnonzero(found.sensors == 4)
+    assert found.scale[1, at] == 1.0
+    expected = series.sensors[series.condition == 0, 4].std()
+    assert found.scale[0, at] == pytest.approx(expected, rel=1e-12)
+
+
+def test_columns_are_the_setting_of_the_condition_and_the_sensors_that_vary():
+    found = fit_conditions(parse_series("x", text_of([30])))
+    assert found.columns == ("setting1", *(f"sensor{i}" for i in range(2, 22)))
+
+
+def test_paths_hold_the_raw_setting_and_sensors():
+    series = parse_series("x", text_of([25, 31], conditions=(0.0, 42.0)))
+    paths = engine_paths(series, np.array([3, 1, 20]), step=10)
+    assert paths.feature_names == ("setting1", "sensor4", "sensor2", "sensor21")
+    kept = [row for row in range(len(series.unit)) if series.cycle[row] in (1, 11, 21, 31)]
+    expected = [
+        [series.settings[row, 0], *(series.sensors[row, sensor] for sensor in (3, 1, 20))]
+        for row in kept
+    ]
+    assert paths.states.tolist() == expected
 
 
 def test_paths_keep_every_tenth_cycle_and_stop_at_the_last_kept():
     series = parse_series("x", text_of([25, 31]))
-    paths = engine_paths(series, ConditionScaler.fit(series), step=10)
+    paths = engine_paths(series, ALL, step=10)
     assert [path.times.tolist() for path in paths] == [[1, 11, 21], [1, 11, 21, 31]]
     assert paths.stopped.all()
 
 
 def test_lead_moves_the_stop_earlier():
     series = parse_series("x", text_of([25, 31]))
-    paths = engine_paths(series, ConditionScaler.fit(series), step=10, lead=5)
+    paths = engine_paths(series, ALL, step=10, lead=5)
     assert [path.times.tolist() for path in paths] == [[1, 11], [1, 11, 21]]
 
 
 def test_truncated_series_are_censored_with_a_known_event():
     series = parse_series("x", text_of([12, 30]))
-    lives = np.array([100.0, 5.0])
-    paths = engine_paths(series, ConditionScaler.fit(series), remaining_life=lives)
+    paths = engine_paths(series, ALL, remaining_life=np.array([100.0, 5.0]))
     assert not paths.stopped.any()
     assert paths.events.tolist() == [112, 35]
 
 
-def test_scaler_of_the_data_module_never_sees_validation_or_test_engines(folder):
+def test_scales_of_the_data_module_never_see_validation_or_test_engines(folder):
     data = TurbofanData()
-    expected = ConditionScaler.fit(engines(data.series, data.units[0]))
-    np.testing.assert_array_equal(data.scaler.mean, expected.mean)
-    everything = ConditionScaler.fit(data.series)
-    assert not np.allclose(data.scaler.mean, everything.mean)
+    expected = fit_conditions(engines(data.series, data.units[0]))
+    np.testing.assert_array_equal(data.conditions.mean, expected.mean)
+    np.testing.assert_array_equal(data.encoder.mean.numpy(), expected.mean)
+    np.testing.assert_array_equal(data.encoder.scale.numpy(), expected.scale)
+    assert not np.allclose(data.conditions.mean, fit_conditions(data.series).mean)
+
+
+def test_splits_hold_raw_rows_and_states_scaled_ones(folder):
+    data = TurbofanData(include_time=False)
+    raw = data.splits.train
+    assert raw.feature_names == data.encoder.columns == data.conditions.columns
+    assert data.feature_names == data.conditions.columns[1:]
+    found = data.states(raw)
+    assert found.feature_names == data.feature_names
+    expected = (raw.states[:, 1:] - data.conditions.mean[0]) / data.conditions.scale[0]
+    np.testing.assert_allclose(found.states, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_columns_of_the_data_module_are_those_of_its_rows(folder):
+    data = TurbofanData()
+    assert data.columns == data.splits.train.feature_names
+
+
+class OwnTurbofan(TurbofanData):
+    """Changes nothing."""
+
+
+def test_subclass_that_changes_nothing_encodes_as_its_base_does(folder):
+    own, base = OwnTurbofan(lags=1), TurbofanData(lags=1)
+    assert own.inputs == base.inputs
+    assert own.encoder.spec["class_path"] == "lit_ios.rule.encoders.ConditionEncoder"
+    assert np.array_equal(own.training_paths.states, base.training_paths.states)
+
+
+def test_engines_read_as_others_are_scaled_as_those_were(folder, tmp_path):
+    first = TurbofanData()
+    (tmp_path / "other.txt").write_text(text_of(range(20, 30), seed=3))
+    other = TurbofanData(file=str(tmp_path / "other.txt"))
+    other.read_as(first.inputs.encoder)
+    assert other.inputs == first.inputs
+    raw = other.splits.val
+    expected = (raw.states[:, 1:] - first.conditions.mean[0]) / first.conditions.scale[0]
+    np.testing.assert_allclose(other.states(raw).states[:, :-1], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_engines_are_split_70_30_and_70_30(folder):

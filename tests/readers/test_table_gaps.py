@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from written_tables import read_written, refusal_of
+from written_tables import encoded, read_written, refusal_of, write
+
+from lit_ios.readers.table import TableRoles, read_rows
 
 SEEDS = range(8)
 
@@ -33,11 +35,11 @@ def loop_paths(rows, missing: str = "error") -> dict[str, list[tuple[float, ...]
     ends_in_gap: dict[str, bool] = {}
     for name, time, *cells in rows:
         so_far = paths.setdefault(name, [])
-        if missing == "forward_fill":
+        if missing == "last":
             before = so_far[-1][1:] if so_far else (None, None)
             cells = [old if new is None else new for old, new in zip(before, cells, strict=True)]
         ends_in_gap[name] = None in cells
-        if missing == "forward_fill" and None in cells:
+        if missing == "last" and None in cells:
             return None
         if None not in cells:
             so_far.append((time, *cells))
@@ -69,7 +71,7 @@ def test_sort_equals_sorting_the_rows_first(tmp_path: Path, seed: int) -> None:
     assert_equal_loop(tmp_path, mixed, expected, sort=True)
 
 
-@pytest.mark.parametrize("missing", ["drop", "forward_fill"])
+@pytest.mark.parametrize("missing", ["drop", "last"])
 @pytest.mark.parametrize("seed", range(20))
 def test_gaps_are_treated_as_in_the_loop(tmp_path: Path, seed: int, missing: str) -> None:
     rows = random_rows(seed, gaps=0.05)
@@ -80,11 +82,28 @@ def test_gaps_are_treated_as_in_the_loop(tmp_path: Path, seed: int, missing: str
         assert_equal_loop(tmp_path, rows, expected, missing=missing)
 
 
-@pytest.mark.parametrize("missing", ["drop", "forward_fill"])
+@pytest.mark.parametrize("missing", ["drop", "last"])
 def test_gaps_in_shuffled_rows_are_treated_after_sorting(tmp_path: Path, missing: str) -> None:
     rows = [("a", 2, 5.0, None), ("a", 0, 1.0, 2.0), ("a", 1, None, 3.0), ("a", 3, 7.0, 8.0)]
     expected = loop_paths(sorted(rows, key=lambda row: row[1]), missing)
     assert_equal_loop(tmp_path, rows, expected, missing=missing, sort=True)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("missing", ["error", "drop", "last"])
+def test_every_row_of_a_path_is_found_again_in_the_file(
+    tmp_path: Path, seed: int, missing: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [(path, time) for time in range(6) for path in "abc"]
+    rows = [rows[i] for i in rng.permutation(len(rows))]
+    gap = missing != "error"  # at times that are neither first nor last
+    cells = ["" if gap and time in (2, 3) else number for number, (_, time) in enumerate(rows)]
+    lines = [f"{path},{time},{cell}" for (path, time), cell in zip(rows, cells, strict=True)]
+    file = write(tmp_path / "table.csv", "\n".join(["unit,t,x", *lines]) + "\n")
+    paths, numbers = read_rows(file, TableRoles("unit", "t", missing=missing, sort=True))
+    owners = [paths.names[path] for path in paths.path_of_row]
+    assert list(zip(owners, paths.times, strict=True)) == [rows[number] for number in numbers]
 
 
 @pytest.mark.parametrize("cell", ["", "NA", "NaN", "nan", "null", "inf", "-inf", "1e999"])
@@ -93,9 +112,9 @@ def test_every_spelling_of_nothing_is_a_gap(tmp_path: Path, cell: str) -> None:
     assert read_written(tmp_path, text, missing="drop").times.tolist() == [0, 2]
 
 
-def test_forward_fill_takes_nothing_from_another_path(tmp_path: Path) -> None:
+def test_last_value_is_never_one_of_another_path(tmp_path: Path) -> None:
     text = "unit,t,x\na,0,1\na,1,2\nb,0,\nb,1,4\n"
-    message = refusal_of(tmp_path, text, missing="forward_fill")
+    message = refusal_of(tmp_path, text, missing="last")
     assert "column 'x', path 'b', row 3" in message
 
 
@@ -116,11 +135,11 @@ def test_drop_does_not_lose_the_mark_of_censoring(tmp_path: Path) -> None:
     assert paths.stopped.tolist() == [False, True]
 
 
-@pytest.mark.parametrize(("missing", "x"), [("drop", [1, 3]), ("forward_fill", [1, 2, 3])])
+@pytest.mark.parametrize(("missing", "x"), [("drop", [1, 3]), ("last", [1, 2, 3])])
 def test_missing_category_is_treated_like_a_missing_number(
     tmp_path: Path, missing: str, x: list[int]
 ) -> None:
     text = "unit,t,x,c\na,0,1,u\na,1,2,\na,2,3,v\n"
-    paths = read_written(tmp_path, text, missing=missing)
+    paths = encoded(read_written(tmp_path, text, missing=missing))
     assert paths.states[:, 0].tolist() == x
     assert paths.states[:, 1:].tolist() == [[1, 0]] * (len(x) - 1) + [[0, 1]]

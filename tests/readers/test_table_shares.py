@@ -1,5 +1,7 @@
 """A share of a table is what would be selected from all of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -7,7 +9,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 
 from lit_ios.readers.files import TableError
-from lit_ios.readers.table import TableRoles, read_feature_names, read_paths, read_share
+from lit_ios.readers.table import TableRoles, read_column_names, read_paths, read_share
 
 RNG = np.random.default_rng(0)
 LENGTHS = RNG.integers(2, 9, size=20)
@@ -20,7 +22,8 @@ COLUMNS = {
     "colour": RNG.choice(["red", "green", "blue"], size=ROWS),
     "failed": np.concatenate([np.arange(n) == n - 1 for n in LENGTHS]) & (UNITS != "u3"),
 }
-ROLES = TableRoles("unit", "day", ("heat", "colour=red", "colour=blue"), stop_column="failed")
+COLOURS = {"colour": ("red", "blue")}
+ROLES = TableRoles("unit", "day", ("heat", "colour"), stop_column="failed", categories=COLOURS)
 ROLES_OF_ALL = TableRoles("unit", "day", stop_column="failed")
 
 
@@ -45,15 +48,15 @@ def write(folder, kind, columns=COLUMNS, order=None):
 def test_share_equals_the_paths_selected_from_the_whole_file(kind, shuffled, tmp_path):
     order = RNG.permutation(ROWS) if shuffled else None
     file = write(tmp_path, kind, COLUMNS | {"colour": np.resize(["red", "blue"], ROWS)}, order)
-    roles = TableRoles(
-        "unit", "day", ("heat", "colour=red", "colour=blue"), stop_column="failed", sort=shuffled
-    )
+    roles = replace(ROLES, sort=shuffled)
     chosen = RNG.integers(-1, 2, size=20)
     whole = read_paths(file, roles)
     found = read_share(file, roles, lambda outline: chosen)
     for number in (0, 1):
         expected, share = whole.select(chosen == number), found[number]
         assert share.names == expected.names
+        assert share.feature_names == expected.feature_names
+        assert share.categories == expected.categories == COLOURS
         assert np.array_equal(share.states, expected.states)
         assert np.array_equal(share.times, expected.times)
         assert np.array_equal(share.offsets, expected.offsets)
@@ -75,10 +78,28 @@ def test_errors_in_a_share_name_the_row_of_the_file(kind, tmp_path):
     read_share(file, ROLES, lambda outline: np.where(own == 0, -1, 0))  # u15 is not in it
 
 
-def test_feature_names_of_a_parquet_file_are_those_of_its_paths(tmp_path):
+def test_columns_and_categories_of_a_parquet_file_are_those_of_its_paths(tmp_path):
     file = write(tmp_path, "parquet")
-    names = read_feature_names(file, ROLES_OF_ALL)
-    assert names == list(read_paths(file, ROLES_OF_ALL).feature_names)
-    assert names == ["heat", "colour=blue", "colour=green", "colour=red"]
+    names, categories = read_column_names(file, ROLES_OF_ALL)
+    paths = read_paths(file, ROLES_OF_ALL)
+    assert names == paths.feature_names == ("heat", "colour")
+    assert categories == paths.categories == {"colour": ("blue", "green", "red")}
+
+
+def test_known_categories_of_a_parquet_file_are_kept_in_their_order(tmp_path):
+    file = write(tmp_path, "parquet")
+    known = {"colour": ("red", "violet", "green", "blue")}
+    names, categories = read_column_names(file, replace(ROLES, categories=known))
+    assert names == ("heat", "colour")
+    assert categories == known
+
+
+def test_absent_column_of_a_parquet_file_is_named(tmp_path):
+    file = write(tmp_path, "parquet")
     with pytest.raises(TableError, match="no column 'cold'"):
-        read_feature_names(file, TableRoles("unit", "day", ("cold",)))
+        read_column_names(file, TableRoles("unit", "day", ("cold",)))
+
+
+@pytest.mark.parametrize("kind", ["csv", "folder"])
+def test_columns_of_other_files_are_not_known_before_they_are_read(kind, tmp_path):
+    assert read_column_names(write(tmp_path, kind), ROLES_OF_ALL) is None

@@ -12,6 +12,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 
 from lit_ios.readers import TableError, TableRoles, read_paths
+from lit_ios.rule import ColumnEncoder
 from lit_ios.trajectories import TrajectorySet
 
 Content = str | bytes | pa.Table
@@ -57,6 +58,11 @@ def read(place: Path, *, training: bool = True, **roles: Any) -> TrajectorySet:
 def read_written(folder: Path, content: Content, name: str = "", **options: Any) -> TrajectorySet:
     """Write a file and read it."""
     return read(write(folder / (name or name_for(content)), content), **options)
+
+
+def encoded(paths: TrajectorySet) -> TrajectorySet:
+    """Return one 0/1 feature per category where the columns as read hold codes of text."""
+    return ColumnEncoder(paths.feature_names, paths.categories).paths(paths)
 
 
 def refusal(place: Path, **options: Any) -> str:

@@ -71,7 +71,9 @@ def test_smote_makes_nothing_where_there_are_stops_enough(
 @pytest.mark.parametrize("stops", [0, 1])
 @pytest.mark.parametrize("continues", [0, 40])
 def test_smote_refuses_fewer_than_two_stops_and_says_how_many(stops: int, continues: int) -> None:
-    with pytest.raises(OversamplingError, match=rf"at least 2 stop rows.*got {stops}\b"):
+    with pytest.raises(
+        OversamplingError, match=rf"oversampling needs at least 2 stop rows.*got {stops}\b"
+    ):
         smote_stops(*rows(stops, continues), generator())
 
 

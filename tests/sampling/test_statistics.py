@@ -1,4 +1,4 @@
-"""Training statistics and the scale they give."""
+"""Statistics of training rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import StandardScaler
 
-from lit_ios.sampling import Statistics, fit_statistics, standardise
+from lit_ios.sampling import fit_statistics
 
 
 @pytest.fixture
@@ -28,56 +27,23 @@ def test_statistics_equal_a_loop_over_columns(states: np.ndarray) -> None:
         assert found.scale[column] == pytest.approx(deviation, rel=1e-9)
 
 
-def test_standardise_equals_scikit_learn(states: np.ndarray) -> None:
-    expected = StandardScaler().fit_transform(states)
-    found = standardise(states, fit_statistics(states))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_standardised_training_rows_have_mean_zero_and_deviation_one(states: np.ndarray) -> None:
-    found = standardise(states, fit_statistics(states)).astype(np.float64)
-    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-6)
-    np.testing.assert_allclose(found.std(axis=0), 1, atol=1e-6)
-
-
-def test_standardise_uses_the_statistics_given_and_not_those_of_its_rows() -> None:
-    statistics = Statistics(np.array([1.0, -2.0]), np.array([2.0, 4.0]))
-    found = standardise(np.array([[5.0, 6.0], [1.0, -2.0]]), statistics)
-    assert found.tolist() == [[2.0, 2.0], [0.0, 0.0]]
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_standardise_gives_float32(states: np.ndarray, dtype: type) -> None:
-    cast = states.astype(dtype)
-    assert standardise(cast, fit_statistics(cast)).dtype == np.float32
-
-
-def test_standardise_subtracts_before_it_rounds() -> None:
-    states = 1e9 + np.arange(5.0)[:, None]  # float32 cannot tell these numbers apart
-    found = standardise(states, fit_statistics(states))[:, 0]
-    np.testing.assert_allclose(found, (np.arange(5) - 2) / math.sqrt(2), rtol=1e-6)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e8 + 0.1, -1e-9])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rows", [1, 333, 300_000])
-def test_constant_column_is_zero_whatever_comes_later(value: float, dtype: type, rows: int) -> None:
-    found = fit_statistics(np.full((rows, 1), value, dtype=dtype))
-    assert found.scale.tolist() == [np.inf]
-    later = np.array([[value], [value + 1], [-1e6]])
-    assert standardise(later, found).tolist() == [[0.0], [0.0], [0.0]]
+def test_constant_column_has_an_infinite_scale(value: float, dtype: type, rows: int) -> None:
+    assert fit_statistics(np.full((rows, 1), value, dtype=dtype)).scale.tolist() == [np.inf]
 
 
 def test_column_that_is_constant_in_each_process_but_not_in_all_is_scaled() -> None:
     one, other = np.full((4, 1), 2.0), np.full((4, 1), 6.0)
 
-    def everyone(value: Any) -> list[Any]:
+    def gather(value: Any) -> list[Any]:
         """Return what both would say; the second one has the same with 6 for 2."""
         if np.ndim(value) == 0:
             return [value, value]
         return [value, {2.0: [6.0], 8.0: [24.0]}.get(float(value[0]), value)]
 
-    found = fit_statistics(one, everyone)
+    found = fit_statistics(one, gather=gather)
     both = np.concatenate([one, other])
     assert found.mean.tolist() == both.mean(0).tolist()
     assert found.scale.tolist() == both.std(0).tolist()
