@@ -82,8 +82,8 @@ def _typical(module: Any, datamodule: Any) -> Typical:
     time, group = np.unique(elapsed, return_inverse=True)
     rate = step.sum() / max(elapsed.sum(), 1e-12)  # steps per unit of time
     grid = datamodule.grid_times
-    columns = before.reshape(-1, *before.shape[-2:]).permute(0, 2, 1)  # (K, C, M)
-    columns = columns.reshape(-1, before.shape[-2]).cpu().numpy()
+    members = before if before.ndim == 3 else before[None]  # (K, M, C)
+    columns = members.permute(0, 2, 1).flatten(0, 1).cpu().numpy()  # (K·C, M)
     means = [
         np.interp(grid, time, np.bincount(group, weights=values) / np.bincount(group))
         for values in columns

@@ -7,6 +7,7 @@ a grid and the truth there. A class that is absent gives NaN and one warning.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torchmetrics import Metric, MetricCollection
 from torchmetrics.utilities import dim_zero_cat
 
 from lit_ios.batches import PathBatch
+from lit_ios.checks import UserError
 from lit_ios.functional import stops
 from lit_ios.functional.frontier import (
     Frontier,
@@ -25,6 +27,7 @@ from lit_ios.functional.frontier import (
     records,
 )
 from lit_ios.functional.outcomes import balance_counts, outcome
+from lit_ios.imports import import_class
 
 
 class MissingClassWarning(UserWarning):
@@ -268,12 +271,15 @@ class GridIoU(_GridMetric):
         return self._share(self.both, union, "points in either region")
 
 
-def path_metrics(prefix: str, frontier: bool = False, **kwargs: Any) -> MetricCollection:
+def path_metrics(
+    prefix: str, frontier: bool = False, own: Mapping[str, str] | None = None, **kwargs: Any
+) -> MetricCollection:
     """Return M1–M4, and with `frontier` M5, under the names they are logged by.
 
     Args:
         prefix: of the names.
         frontier: whether M5 is among them.
+        own: class paths of a user's own metrics by name; `update` takes (margin, paths, threshold).
         **kwargs: see torchmetrics.Metric.
     """
     metrics: dict[str, Metric] = {
@@ -290,4 +296,9 @@ def path_metrics(prefix: str, frontier: bool = False, **kwargs: Any) -> MetricCo
     if frontier:
         metrics["frontier_area"] = EventFrontier(**kwargs)
         groups.append(["frontier_area"])
+    for name, path in (own or {}).items():
+        if name in metrics:
+            raise UserError(f"metrics: there is a metric {name!r} already")
+        metrics[name] = import_class(path, Metric)(**kwargs)  # type: ignore[type-abstract]
+        groups.append([name])
     return MetricCollection(metrics, prefix=prefix, compute_groups=groups)  # type: ignore[arg-type]

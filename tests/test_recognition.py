@@ -1,12 +1,11 @@
-"""Training paths are known again, whatever was done to them; others are not."""
+"""Training paths are recognised, whatever was done to them; others are not."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lit_ios.recognition import joined, known_again, marks, row_hashes
-from lit_ios.sampling import build_states
+from lit_ios.recognition import fingerprints, join_fingerprints, recognised, row_hashes
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
@@ -31,37 +30,32 @@ def cut(paths, first=0, last=0, renamed=True):
 
 
 TRAINED = make(0)
-KNOWN = marks(TRAINED, 2)
+KNOWN = fingerprints(TRAINED)
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (1, 0), (0, 1), (2, 1)])
 @pytest.mark.parametrize("renamed", [False, True])
-def test_renamed_and_cut_paths_are_known_again(first, last, renamed):
+def test_renamed_and_cut_paths_are_recognised(first, last, renamed):
     paths = cut(TRAINED, first, last, renamed)
     if (first, last) == (2, 1):
         paths = paths.select(paths.lengths >= 10)  # of a path of four rows too little is left
-    assert known_again(paths, 2, KNOWN) == list(paths.names)
-
-
-def test_states_made_of_known_features_are_known_again():
-    states = build_states(cut(TRAINED), lags=2)
-    assert known_again(states, 2, KNOWN) == list(states.names)
+    assert recognised(paths, KNOWN) == list(paths.names)
 
 
 def test_single_precision_and_minus_zero_make_no_difference():
-    assert known_again(TRAINED.with_states(TRAINED.states.astype(np.float32)), 2, KNOWN)
+    assert recognised(TRAINED.with_states(TRAINED.states.astype(np.float32)), KNOWN)
     values = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
     found = row_hashes(values)
     assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.7])
-def test_the_last_part_of_a_long_path_is_known_again(kept):
+def test_the_last_part_of_a_long_path_is_recognised(kept):
     long = TRAINED.select(TRAINED.lengths >= 20)
     parts = TrajectorySet.from_paths(
         [Trajectory(p.states[-int(kept * len(p)) :], name=f"part of {p.name}") for p in long]
     )
-    assert known_again(parts, 2, KNOWN) == list(parts.names)
+    assert recognised(parts, KNOWN) == list(parts.names)
 
 
 def rounded(kind, seed):
@@ -79,37 +73,36 @@ def rounded(kind, seed):
 
 
 @pytest.mark.parametrize("kind", ["sensor", "two sensors", "counters"])
-def test_fresh_paths_of_rounded_numbers_are_not_known(kind):
+def test_fresh_paths_of_rounded_numbers_are_not_recognised(kind):
     for seed in range(0, 10, 2):
         trained, fresh = rounded(kind, seed), rounded(kind, seed + 1)
-        features = trained.states.shape[1]
-        assert known_again(fresh, features, marks(trained, features)) == []
+        assert recognised(fresh, fingerprints(trained)) == []
 
 
 @pytest.mark.parametrize("discrete", [0, 3, 10, 100])
-def test_fresh_paths_are_not_known(discrete):
-    known = marks(make(0, 100, discrete), 2)
-    assert known_again(make(1, 100, discrete), 2, known) == []
+def test_fresh_paths_are_not_recognised(discrete):
+    known = fingerprints(make(0, 100, discrete))
+    assert recognised(make(1, 100, discrete), known) == []
 
 
-def test_paths_of_few_different_states_are_known_by_name_and_rows():
+def test_paths_of_few_different_states_are_recognised_by_name_and_rows():
     trained = make(0, 50, discrete=3)
-    assert known_again(trained, 2, marks(trained, 2)) == list(trained.names)
-    assert known_again(replace(trained, names=make(1, 50).names), 2, marks(trained, 2)) == []
+    assert recognised(trained, fingerprints(trained)) == list(trained.names)
+    assert recognised(replace(trained, names=make(1, 50).names), fingerprints(trained)) == []
 
 
 def test_known_paths_hidden_among_others_or_given_twice_are_named():
     mixed = make(3).followed_by(cut(TRAINED.select([4, 7])))
     mixed = mixed.followed_by(replace(cut(TRAINED.select([4])), names=("twice",)))
-    assert known_again(mixed, 2, KNOWN) == ["xp0-4", "xp0-7", "twice"]
+    assert recognised(mixed, KNOWN) == ["xp0-4", "xp0-7", "twice"]
 
 
-def test_what_processes_know_adds_up():
-    parts = [marks(TRAINED.select(np.arange(i, 30, 2)), 2) for i in (0, 1)]
-    assert known_again(cut(TRAINED), 2, joined(parts)) == list(cut(TRAINED).names)
+def test_fingerprints_of_processes_add_up():
+    parts = [fingerprints(TRAINED.select(np.arange(i, 30, 2))) for i in (0, 1)]
+    assert recognised(cut(TRAINED), join_fingerprints(parts)) == list(cut(TRAINED).names)
 
 
-def test_marks_are_a_handful_of_rows_no_other_path_has():
+def test_fingerprints_are_a_handful_of_rows_no_other_path_has():
     hashes = row_hashes(TRAINED.states)
     for i, rows in enumerate(KNOWN["rows"]):
         own = hashes[TRAINED.offsets[i] : TRAINED.offsets[i + 1]]

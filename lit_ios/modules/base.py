@@ -64,6 +64,7 @@ class StoppingModule(RuleEvaluation):
             limit.
         updates: `joint` back-propagates all parts' losses at once; `alternating` builds each
             part's loss after the part before it has stepped (dynamics, Q, gain).
+        metrics: class paths of metrics of your own by name, logged as val/<name> and test/<name>.
     """
 
     parts: ClassVar[tuple[Part, ...]] = ("q",)
@@ -87,9 +88,10 @@ class StoppingModule(RuleEvaluation):
         optimizer: str | dict[str, dict[str, Any]] | dict[str, Any] | None = None,
         gradient_clip: float | None = None,
         updates: Updates = "joint",
+        metrics: dict[str, str] | None = None,
     ) -> None:
         check_choice("margin", margin, Margin)
-        super().__init__(margin)
+        super().__init__(margin, metrics)
         check_number("policy_weight", policy_weight, at_least=0)
         check_number("learning_rate", learning_rate, above=0)
         check_number("learning_rate_decay", learning_rate_decay, above=0, at_most=1)

@@ -20,14 +20,15 @@ class RuleEvaluation(pl.LightningModule):
 
     Args:
         margin: `validated` chooses the threshold after each epoch on the validation paths.
+        metrics: class paths of further metrics by the name they are logged by.
     """
 
     rule: StoppingRule
 
-    def __init__(self, margin: Margin) -> None:
+    def __init__(self, margin: Margin, metrics: dict[str, str] | None = None) -> None:
         super().__init__()
-        self.val_metrics = path_metrics("val/")
-        self.test_metrics = path_metrics("test/", frontier=True)
+        self.val_metrics = path_metrics("val/", own=metrics)
+        self.test_metrics = path_metrics("test/", frontier=True, own=metrics)
         self.val_threshold = BalancedThreshold() if margin == "validated" else None
         self._val_margins: list[tuple[Tensor, PathBatch]] = []
         self._exact: StoppingRule | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from lit_ios.batches import PathBatch
@@ -16,6 +18,8 @@ from lit_ios.functional.frontier import (
 )
 from lit_ios.functional.outcomes import measure
 
+Choose = Callable[[Tensor, PathBatch], Tensor | float]  # margins of all rows, paths → threshold
+
 
 class Goal(NamedTuple):
     """What a threshold is to achieve; by default the highest balanced accuracy."""
@@ -23,10 +27,13 @@ class Goal(NamedTuple):
     max_event_miss_rate: float | None = None
     miss_cost: float | None = None
     time_cost: float | None = None
+    choose: Choose | None = None
 
     @property
-    def rule(self) -> Literal["balanced_accuracy", "cost", "event_miss_rate"]:
+    def rule(self) -> str:
         """By what the threshold is chosen."""
+        if self.choose is not None:
+            return getattr(self.choose, "__name__", type(self.choose).__name__)
         if self.max_event_miss_rate is not None:
             return "event_miss_rate"
         return "balanced_accuracy" if self.miss_cost is None else "cost"
@@ -35,8 +42,9 @@ class Goal(NamedTuple):
         """Refuse goals that contradict each other or cannot be reached."""
         if (self.miss_cost is None) != (self.time_cost is None):
             raise UserError("miss_cost and time_cost are needed together")
-        if self.max_event_miss_rate is not None and self.miss_cost is not None:
-            raise UserError("choose by max_event_miss_rate or by costs, not by both")
+        given = (self.max_event_miss_rate, self.miss_cost, self.choose)
+        if sum(value is not None for value in given) > 1:
+            raise UserError("choose by max_event_miss_rate, by costs or by a function, not by two")
         if self.max_event_miss_rate is not None:
             check_number("max_event_miss_rate", self.max_event_miss_rate, above=0, at_most=0.999)
         for name in ("miss_cost", "time_cost"):
@@ -48,7 +56,7 @@ class Calibration(NamedTuple):
     """How a threshold was chosen, and what it does on the calibration paths."""
 
     threshold: float
-    rule: Literal["balanced_accuracy", "cost", "event_miss_rate"]
+    rule: str  # balanced_accuracy, cost, event_miss_rate, or the name of a user's function
     paths: int
     events: int  # of them stopped
     event_miss_rate: float
@@ -63,7 +71,11 @@ def calibrate(margin: Tensor, batch: PathBatch, goal: Goal) -> Calibration:
         raise UserError("no calibration path was stopped: there is nothing to miss")
     if len(margin) == batch.stopped.sum():
         raise UserError("every calibration path has a single row: there is nothing to continue")
-    if goal.max_event_miss_rate is not None:
+    if goal.choose is not None:
+        threshold = torch.as_tensor(goal.choose(margin, batch), dtype=torch.float64)
+        if threshold.ndim or threshold.isnan():
+            raise UserError(f"{goal.rule} must return one number, got {threshold}")
+    elif goal.max_event_miss_rate is not None:
         threshold = conformal_margin(highest_margins(margin, batch), goal.max_event_miss_rate)
     elif goal.miss_cost is not None and goal.time_cost is not None:
         threshold = cheapest_margin(margin, batch, goal.miss_cost, goal.time_cost)

@@ -19,7 +19,7 @@ from lit_ios.checks import UserError, check_number
 from lit_ios.data_record import TableColumns
 from lit_ios.live import LiveRule, Stream, Streams
 from lit_ios.live.rule import warn_if_unusual
-from lit_ios.policy.calibration import Calibration, Goal, calibrate
+from lit_ios.policy.calibration import Calibration, Choose, Goal, calibrate
 from lit_ios.policy.explanations import Explanation, explain
 from lit_ios.policy.exports import export
 from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
@@ -243,6 +243,7 @@ class StoppingPolicy:
         max_event_miss_rate: float | None = None,
         miss_cost: float | None = None,
         time_cost: float | None = None,
+        choose: Choose | None = None,
         allow_known_paths: bool = False,
         **roles: Any,
     ) -> Calibration:
@@ -259,11 +260,13 @@ class StoppingPolicy:
             max_event_miss_rate: level α in (0, 1) of the guarantee.
             miss_cost: cost of a missed event.
             time_cost: cost of one unit of time between the policy's stop and the event.
+            choose: a function of your own from the margins of all rows and their paths (a
+                PathBatch) to the threshold.
             allow_known_paths: take paths that look like those of training, too. Where rows hold few
                 different numbers, a fresh path can be the same as one that was trained on.
             **roles: further arguments of TableRoles: stop_column, censored_column, sort, missing.
         """
-        goal = Goal(max_event_miss_rate, miss_cost, time_cost)
+        goal = Goal(max_event_miss_rate, miss_cost, time_cost, choose)
         goal.check()
         paths = self._labelled(data, path, time, **roles)
         if not allow_known_paths:

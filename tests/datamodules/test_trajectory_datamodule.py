@@ -9,78 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from given_data import GivenData, elapsed_states, epoch_rows, random_paths
 
-from datamodules.base import Splits, TrajectoryDataModule
 from lit_ios.sampling import OversamplingError
-from lit_ios.trajectories import Trajectory, TrajectorySet
 
 torch.set_num_threads(1)
-
-
-def random_paths(
-    count: int, seed: int, shift: float = 0.0, censored: int = 0, longest: int = 9
-) -> TrajectorySet:
-    """Return paths of 3 to `longest` rows at uneven times, the first of them censored."""
-    rng = np.random.default_rng(seed)
-    return TrajectorySet.from_paths(
-        (
-            Trajectory(
-                rng.normal([5 + shift, -200.0], [2.0, 30.0], (rows, 2)),
-                times=np.cumsum(rng.uniform(0.5, 3.0, rows)),
-                stopped=i >= censored,
-            )
-            for i, rows in enumerate(rng.integers(3, longest + 1, count))
-        ),
-        ["heat", "speed"],
-    )
-
-
-class GivenData(TrajectoryDataModule):
-    """Serves the paths it is given."""
-
-    name = "given"
-
-    def __init__(
-        self,
-        train: TrajectorySet | None = None,
-        val: TrajectorySet | None = None,
-        test: TrajectorySet | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.given = Splits(
-            train or random_paths(20, seed=0),
-            val or random_paths(6, seed=1),
-            test or random_paths(7, seed=2),
-        )
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return ("heat", "speed")
-
-    def read_splits(self) -> Splits:
-        return self.given
-
-
-def elapsed_states(paths: TrajectorySet) -> np.ndarray:
-    """Features and time since the path began, row by row."""
-    return np.array(
-        [
-            [*path.states[t], path.times[t] - path.times[0]]
-            for path in paths
-            for t in range(len(path))
-        ]
-    )
-
-
-def epoch_rows(data: TrajectoryDataModule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States, actions and synthetic flags of one training epoch, rows as often as they count."""
-    batches = list(data.train_batches())
-    copies = torch.cat([batch.copies for batch in batches]).long()
-    columns = (
-        torch.cat([getattr(b, c) for b in batches]) for c in ("state", "action", "synthetic")
-    )
-    return tuple(column.repeat_interleave(copies, dim=0).numpy() for column in columns)
 
 
 def sort_rows(states: np.ndarray) -> np.ndarray:
@@ -269,6 +202,73 @@ def test_bootstrap_takes_the_ratio_asked_for() -> None:
     data = GivenData(oversampling="bootstrap", ratio=0.5, batch_size=10_000)
     _, actions, _ = epoch_rows(data)
     assert (actions == 0).sum() == round(0.5 * (actions == 1).sum())
+
+
+# Samplers by class path -------------------------------------------------------------------------
+
+RANDOM = "imblearn.over_sampling.RandomOverSampler"
+ADAPTIVE = "imblearn.over_sampling.ADASYN"
+by_class = pytest.mark.parametrize("sampler", [RANDOM, ADAPTIVE])
+
+
+@by_class
+@pytest.mark.parametrize("batch_by", ["rows", "paths"])
+def test_sampler_adds_rows_to_those_of_the_paths(sampler: str, batch_by: str) -> None:
+    data = GivenData(oversampling=sampler, batch_by=batch_by)
+    states, _, synthetic = epoch_rows(data)
+    assert synthetic.any()
+    own = data.training_paths.states
+    assert np.array_equal(sort_rows(states[synthetic == 0]), sort_rows(own))
+
+
+@by_class
+def test_sampler_adds_stops_only(sampler: str) -> None:
+    _, actions, synthetic = epoch_rows(GivenData(oversampling=sampler))
+    assert (actions[synthetic == 1] == 0).all()
+
+
+@by_class
+def test_rows_of_a_sampler_lie_between_training_stops(sampler: str) -> None:
+    data = GivenData(oversampling=sampler)
+    train = data.training_paths
+    stops = train.states[train.last_rows[train.stopped]]
+    assert distance_to_segments(data.synthetic_stops, stops).max() < 1e-5
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0])
+def test_sampler_makes_the_ratio_asked_for_where_paths_are_censored(ratio: float) -> None:
+    data = GivenData(random_paths(40, seed=0, censored=30), oversampling=RANDOM, ratio=ratio)
+    _, actions, _ = epoch_rows(data)
+    assert (actions == 0).sum() == round(ratio * (actions == 1).sum())
+
+
+def test_sampler_may_be_named_with_or_without_arguments() -> None:
+    ways = [RANDOM, {"class_path": RANDOM}, {"class_path": RANDOM, "init_args": {}}]
+    first, *others = (GivenData(oversampling=way).synthetic_stops for way in ways)
+    assert all(np.array_equal(first, other) for other in others)
+
+
+def test_sampler_takes_its_arguments() -> None:
+    made = [
+        GivenData(oversampling={"class_path": ADAPTIVE, "init_args": {"n_neighbors": n}})
+        for n in (2, 9)
+    ]
+    assert not np.array_equal(made[0].synthetic_stops, made[1].synthetic_stops)
+
+
+@by_class
+def test_rows_of_a_sampler_follow_the_seed(sampler: str) -> None:
+    first, again, other = (
+        GivenData(oversampling=sampler, seed=seed).synthetic_stops for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_sampler_that_drops_rows_is_refused() -> None:
+    data = GivenData(oversampling="imblearn.combine.SMOTEENN")
+    with pytest.raises(OversamplingError, match="does not keep the original rows first"):
+        data.train_batches()
 
 
 # States, seeds, processes -----------------------------------------------------------------------

@@ -29,7 +29,7 @@ def test_no_threshold_is_better(paths):
         Trajectory(np.array(m, dtype=float)[:, None], stopped=stopped) for m, stopped in paths
     )
     batch = next(iter(PathLoader(made)))
-    margin = batch.state[:, 0]
+    margin = batch.columns[:, 0]
     every = [*(margin.unique() - 0.25).tolist(), float("inf")]
     best = max(accuracy(margin, batch, b) for b in every)
     assert accuracy(margin, batch, float(balanced_margin(margin, batch))) == pytest.approx(best)

@@ -6,9 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datamodules.loaders import PathLoader
+from lit_ios.data_record import Inputs
 from lit_ios.functional import policy_loss
 from lit_ios.metrics import BalancedAccuracy
 from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS
+from lit_ios.rule import ColumnEncoder
+
+INPUTS = Inputs(ColumnEncoder(("a", "b")).spec, include_time=False).plain()
 
 path = st.tuples(st.lists(st.floats(-3, 3), min_size=1, max_size=6), st.booleans())
 
@@ -45,9 +49,22 @@ def test_policy_loss_is_the_soft_balanced_accuracy_of_a_loop(paths, epsilon):
     assert float(found) == pytest.approx(expected, abs=1e-9)
 
 
+@given(st.lists(st.tuples(path, st.integers(0, 3)), min_size=1, max_size=5), st.floats(0.05, 2))
+@settings(max_examples=100, deadline=None)
+def test_policy_loss_counts_a_path_as_often_as_it_is_seen(paths, epsilon):
+    seen = [count for (margins, _), count in paths for _ in margins]
+    margin, action, first, weight = columns([one for one, _ in paths])
+    again = columns([one for one, count in paths for _ in range(count)])
+    if (again[3] > 0).any():
+        weight = weight * torch.tensor(seen)
+        found = policy_loss(margin, action, first, weight, epsilon=epsilon).total
+        expected = policy_loss(*again, epsilon=epsilon).total
+        assert float(found) == pytest.approx(float(expected), abs=1e-9)
+
+
 def test_policy_loss_tends_to_minus_the_balanced_accuracy(paths):
     batch = next(iter(PathLoader(paths)))
-    margin = torch.randn(len(batch.state), generator=torch.Generator().manual_seed(0))
+    margin = torch.randn(len(batch.columns), generator=torch.Generator().manual_seed(0))
     metric = BalancedAccuracy()
     metric.update(margin, batch, torch.tensor(0.0))
     last = torch.zeros(len(margin), dtype=torch.bool)
@@ -59,7 +76,7 @@ def test_policy_loss_tends_to_minus_the_balanced_accuracy(paths):
 
 def test_what_is_trained_tends_to_minus_the_balanced_accuracy(train_batch, path_batch):
     torch.manual_seed(0)
-    module = IQS(feature_names=["a", "b"], include_time=False, epsilon=1e-6, policy_weight=1.0)
+    module = IQS(inputs=INPUTS, epsilon=1e-6, policy_weight=1.0)
     metric = BalancedAccuracy()
     metric.update(module(path_batch).margin, path_batch, torch.tensor(0.0))  # two are censored
     found = module._policy_loss(module.view(train_batch)).total.item()  # with stops drawn again
@@ -81,10 +98,7 @@ def test_gradient_is_that_of_differences():
 @pytest.mark.parametrize("members", [1, 2])
 def test_policy_weight_trains_the_rule_of_every_class(cls, updates, members, train_batch):
     torch.manual_seed(0)
-    module = cls(
-        feature_names=["a", "b"], include_time=False, hidden=[16], updates=updates,
-        members=members, policy_weight=1000.0,
-    )  # fmt: skip
+    module = cls(inputs=INPUTS, hidden=[16], updates=updates, members=members, policy_weight=1000.0)
     optimizers = [entry["optimizer"] for entry in module.configure_optimizers()]
     module.optimizers = lambda: optimizers
     module.manual_backward = lambda loss: loss.backward()
@@ -96,11 +110,11 @@ def test_policy_weight_trains_the_rule_of_every_class(cls, updates, members, tra
 
 
 def test_policy_weight_asks_for_whole_paths(train_batch):
-    module = IQS(feature_names=["a", "b"], include_time=False, policy_weight=0.3)
+    module = IQS(inputs=INPUTS, policy_weight=0.3)
     with pytest.raises(ValueError, match="batch_by to paths"):
         module._policy_loss(module.view(train_batch._replace(first_row=None)))
 
 
 def test_negative_policy_weight_is_refused():
     with pytest.raises(ValueError, match=r"policy_weight must be a number of at least 0, got -1"):
-        IQS(feature_names=["a"], policy_weight=-1)
+        IQS(inputs=INPUTS, policy_weight=-1)

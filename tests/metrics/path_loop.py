@@ -109,7 +109,7 @@ def path_batch(paths: Sequence[Path]) -> tuple[Tensor, PathBatch]:
         last.append(len(margin) - 1)
     margins = torch.tensor(margin, dtype=torch.float32)
     return margins, PathBatch(
-        state=margins[:, None],
+        columns=margins[:, None],
         time=torch.tensor(time, dtype=torch.float64),
         step=torch.tensor(step, dtype=torch.int64),
         first_row=torch.tensor(first, dtype=torch.int64),

@@ -89,7 +89,7 @@ def test_frontier_gives_the_point_of_every_threshold_through_the_path_loader(
     paths = random_paths(seed, count=15, longest=12)
     metric = EventFrontier()
     for rows in PathLoader(path_set(paths), rows_per_batch=rows_per_batch):
-        metric.update(rows.state[:, 0], rows)
+        metric.update(rows.columns[:, 0], rows)
     assert_every_threshold_agrees(metric, paths)
 
 

@@ -42,7 +42,7 @@ CASES: dict[str, list[Path]] = {
 
 def share_of(paths: list[Path], shard: Shard, rows_per_batch: int = 90) -> Share:
     loader = PathLoader(path_set(paths), rows_per_batch=rows_per_batch, shard=shard)
-    return [(batch.state[:, 0], batch) for batch in loader]
+    return [(batch.columns[:, 0], batch) for batch in loader]
 
 
 @pytest.fixture(scope="module")

@@ -25,13 +25,13 @@ from sklearn.metrics import balanced_accuracy_score
 from torchmetrics import Metric
 
 from datamodules.loaders import PathLoader
+from lit_ios.functional.outcomes import measure, outcome
 from lit_ios.metrics import (
     BalancedAccuracy,
     EventMissRate,
     MissingClassWarning,
     RegionBalancedAccuracy,
     TimeToEvent,
-    outcome,
     path_metrics,
 )
 
@@ -112,7 +112,7 @@ def test_metric_equals_the_loop_through_the_path_loader(name: str, rows_per_batc
         paths = random_paths(seed)
         metric = METRICS[name]()
         for rows in PathLoader(path_set(paths), rows_per_batch=rows_per_batch):
-            metric.update(rows.state[:, 0], rows)
+            metric.update(rows.columns[:, 0], rows)
         expected = by_loop(loop(paths), name)
         assert metric.compute().item() == pytest.approx(expected, rel=1e-6)
 
@@ -163,6 +163,37 @@ def test_outcome_says_when_each_path_is_stopped() -> None:
     assert stop_step[:2] == [1, 2]
     assert stop_step[3] == 2
     assert min(stop_step[2], stop_step[4]) > max(rows.step.tolist())
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("balanced_accuracy", "balanced_accuracy"),
+        ("event_miss_rate", "event_miss_rate"),
+        ("time_to_event", "time_to_event_mean"),
+    ],
+)
+@given(paths=path_lists(), threshold=QUARTERS)
+@settings(max_examples=25, deadline=None)
+def test_measured_value_equals_the_loop(
+    field: str, name: str, paths: list[Path], threshold: float
+) -> None:
+    found = getattr(measure(*path_batch(paths), threshold), field)
+    expected = by_loop(loop(paths, threshold), name)
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-7, nan_ok=True)
+
+
+def test_measured_values_leave_out_events_of_censored_paths() -> None:
+    margin, rows = path_batch(EXAMPLE)
+    known = rows._replace(event_time=torch.tensor([10.0, 8.0, 0.5, 50.0, 60.0]).double())
+    assert measure(margin, known, 0.0) == measure(margin, rows, 0.0)
+
+
+def test_outcome_knows_the_time_to_the_later_event_of_a_censored_path() -> None:
+    margin, rows = path_batch(EXAMPLE)
+    events = torch.tensor([10.0, 8.0, 0.5, 50.0, 60.0]).double()
+    left = outcome(margin, rows._replace(event_time=events)).time_left.tolist()
+    assert left == pytest.approx([10 - 3, 0, math.nan, 50 - 2, math.nan], nan_ok=True)
 
 
 # M1 ---------------------------------------------------------------------------------------------
