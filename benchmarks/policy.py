@@ -44,24 +44,33 @@ def trained(variant: str, epochs: int, folder: Path) -> StoppingPolicy:
     return StoppingPolicy.load(cli.trainer.checkpoint_callback.best_model_path)  # type: ignore[union-attr]
 
 
+def layers(policy: StoppingPolicy) -> list[list[tuple[FloatArray, FloatArray]]]:
+    """Return weights and biases of each network that a step evaluates, layer by layer."""
+    head, memory = policy.rule.head, policy.rule.memory
+    networks: list[Any] = [(*head.trunk, head.q)]
+    if isinstance(memory, GainMemory):
+        networks.append((*memory.trunk, memory.head))
+    return [
+        [
+            (layer.weight.numpy().T.copy(), layer.bias.numpy())
+            for layer in network
+            if isinstance(layer, torch.nn.Linear)
+        ]
+        for network in networks
+    ]
+
+
 def bare_pass(policy: StoppingPolicy) -> Callable[[], Any]:
     """Return a function that does nothing but the products and activations of a step."""
-    head, memory = policy.rule.head, policy.rule.memory
-    networks = [(head.trunk, head.q)]
-    if isinstance(memory, GainMemory):
-        networks.append((memory.trunk, memory.head))
-    layers = []
-    for trunk, last in networks:
-        linear = [part for part in trunk if isinstance(part, torch.nn.Linear)] + [last]
-        layers.append([(part.weight.numpy().T.copy(), part.bias.numpy()) for part in linear])
-    inputs = [np.zeros((1, weights[0][0].shape[0])) for weights in layers]
+    networks = layers(policy)
+    inputs = [np.zeros((1, network[0][0].shape[0])) for network in networks]
 
     def go() -> None:
-        for values, weights in zip(inputs, layers, strict=True):
-            for weight, bias in weights[:-1]:
+        for values, network in zip(inputs, networks, strict=True):
+            for weight, bias in network[:-1]:
                 values = values @ weight + bias
                 values = values / (1 + np.exp(-values))
-            values = values @ weights[-1][0] + weights[-1][1]
+            values = values @ network[-1][0] + network[-1][1]
 
     return go
 

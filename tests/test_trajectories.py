@@ -194,6 +194,33 @@ def test_select_keeps_feature_names(paths: list[Trajectory]) -> None:
     assert named.select([1]).feature_names == ("pressure", "speed")
 
 
+COLOURS = {"y": ("red", "blue")}
+
+
+def test_set_holds_numbers_alone_unless_said_otherwise(columns: dict[str, Any]) -> None:
+    assert TrajectorySet(**columns).categories == {}
+
+
+def test_select_keeps_categories(columns: dict[str, Any]) -> None:
+    coded = TrajectorySet(**columns, feature_names=("x", "y"), categories=COLOURS)
+    assert coded.select([2, 0]).categories == COLOURS
+
+
+def test_followed_by_keeps_categories(columns: dict[str, Any]) -> None:
+    coded = TrajectorySet(**columns, feature_names=("x", "y"), categories=COLOURS)
+    assert coded.followed_by(coded).categories == COLOURS
+
+
+def test_with_states_keeps_categories_of_the_same_columns(columns: dict[str, Any]) -> None:
+    coded = TrajectorySet(**columns, feature_names=("x", "y"), categories=COLOURS)
+    assert coded.with_states(coded.states + 1).categories == COLOURS
+
+
+def test_with_states_named_anew_are_numbers_alone(columns: dict[str, Any]) -> None:
+    coded = TrajectorySet(**columns, feature_names=("x", "y"), categories=COLOURS)
+    assert coded.with_states(coded.states[:, :1], ["z"]).categories == {}
+
+
 def test_select_of_no_path_is_an_error(paths: list[Trajectory]) -> None:
     with pytest.raises(TrajectoryError, match="at least one path"):
         TrajectorySet.from_paths(paths).select([])

@@ -38,6 +38,20 @@ def test_cross_validated_margins_are_of_models_that_did_not_see_the_path(monkeyp
     assert (whole(paths) == 1).all()
 
 
+def test_baselines_are_fitted_to_the_states_a_variant_is_trained_on(monkeypatch):
+    data = ChangePointData(problem="CP1", paths=40, test_paths=10, lags=2)
+    given = []
+
+    def fitted(name, train, seed):
+        given.append(train)
+        yield lambda paths: paths.states[:, 0].astype(float)
+
+    monkeypatch.setattr(baselines, "candidates", fitted)
+    measure("any", data)
+    np.testing.assert_array_equal(given[0].states, data.training_paths.states)
+    assert given[0].feature_names == ("x", "x[-1]", "x[-2]", "time")
+
+
 def test_cusum_adds_up_what_exceeds_the_slack():
     values = np.array([[0.0, 0], [1.0, 1], [3.0, 2], [-2.0, 3]])
     paths = TrajectorySet.from_paths([Trajectory(values), Trajectory(values[:2])])

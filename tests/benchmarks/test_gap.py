@@ -5,11 +5,11 @@ import statistics
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks import gap
 from benchmarks.grid import Job
 from lit_ios.batches import path_batch
+from lit_ios.trajectories import Trajectory, TrajectorySet
 
 SMALL = ("--data.init_args.paths=40", "--data.init_args.test_paths=10")
 BY_HAND = {
@@ -25,8 +25,8 @@ def trained():
     return gap.train_once(Job("CP1", "iqs_folds", 100, 2, SMALL))
 
 
-def balanced_accuracy(margins, paths, threshold):
-    """M1 by its definition: a row is stopped at iff a margin so far reached the threshold."""
+def accuracy_and_misses(margins, paths, threshold):
+    """M1 and M3 by definition: a row counts as stopped once a margin reached the threshold."""
     caught, passed = [], []
     for number in range(len(paths.stopped)):
         rows = np.flatnonzero(paths.path.numpy() == number)
@@ -59,20 +59,12 @@ def test_test_margin_is_that_of_all_members(trained, name):
     np.testing.assert_allclose(gap.COMBINATIONS[name].together(margins), expected, rtol=1e-12)
 
 
-def test_held_out_margins_are_of_members_that_left_the_path_out():
-    """Margins that name their member and row show whose are kept."""
-    judges = torch.tensor([[True, False], [False, True], [True, True]])
-    paths = gap.Trained(None, None, None)  # only the fields below matter
-    del paths
-    batch = _batch([2, 1])._replace(judges=judges)
-    margins = np.array([[10.0, 11, 12], [20, 21, 22], [30, 31, 32]])
-    assert gap.judges_only(margins, batch).tolist() == [[10, 11, 22], [30, 31, 32]]
-
-
-def _batch(lengths):
-    from lit_ios.trajectories import Trajectory, TrajectorySet
-
-    return path_batch(TrajectorySet.from_paths([Trajectory(np.zeros((n, 1))) for n in lengths]))
+def test_margins_are_kept_of_the_members_that_judge_the_path():
+    paths = TrajectorySet.from_paths([Trajectory(np.zeros((n, 1))) for n in (2, 1)])
+    judges = np.array([[True, False], [False, True], [True, True]])
+    margins = np.array([[10.0, 11, 12], [20, 21, 22], [30, 31, 32]])  # of member and row
+    kept = gap.judges_only(margins, path_batch(paths, judges=judges))
+    assert kept.tolist() == [[10, 11, 22], [30, 31, 32]]
 
 
 def test_mean_chooses_the_threshold_that_training_chose(trained):
@@ -85,11 +77,11 @@ def test_accuracies_and_gaps_are_those_of_the_definition(trained, name):
     rule, held_out, test = trained
     found = gap.compare(trained)[name]
     judged = gap.judges_only(gap.member_margins(rule, held_out), held_out)
-    known = balanced_accuracy(
+    known = accuracy_and_misses(
         gap.COMBINATIONS[name].held_out(judged), held_out, found["threshold"]
     )
     everyone = gap.member_margins(rule, test)
-    fresh = balanced_accuracy(gap.COMBINATIONS[name].together(everyone), test, found["threshold"])
+    fresh = accuracy_and_misses(gap.COMBINATIONS[name].together(everyone), test, found["threshold"])
     for i, metric in enumerate(("balanced_accuracy", "event_miss_rate")):
         assert found[f"held_out_{metric}"] == pytest.approx(known[i], abs=1e-6)
         assert found[f"test_{metric}"] == pytest.approx(fresh[i], abs=1e-6)
@@ -98,7 +90,7 @@ def test_accuracies_and_gaps_are_those_of_the_definition(trained, name):
 
 def fake(job):
     values = {column: float(job.seed) for column in gap.columns()}
-    return job.row | {"combinations": {name: values for name in gap.COMBINATIONS}}
+    return job.row | {"combinations": dict.fromkeys(gap.COMBINATIONS, values)}
 
 
 def test_runs_are_kept_as_they_end_and_finished_ones_are_not_repeated(tmp_path, monkeypatch):

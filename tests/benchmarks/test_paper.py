@@ -3,12 +3,14 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 from benchmarks import grid, paper
-from benchmarks.figures import draw, read_lines
+from benchmarks.figures import draw, read_lines, scatter
 from benchmarks.grid import COLUMNS, METRICS, Job, curves_file, read_rows, run_all
 from benchmarks.paper import LABELS
+from datamodules import ChangePointData
 
 
 def row(job, accuracy):
@@ -96,6 +98,19 @@ def test_figures_are_drawn_of_what_is_known(tmp_path):
         "rows_trade_off.png", "rows_accuracy.png", "rows_loss.png"
     ]  # fmt: skip
     assert all(file.stat().st_size > 10_000 for file in files)
+
+
+def test_scatter_shows_training_rows_against_the_time_since_their_path_began():
+    data = ChangePointData(problem="CP1", paths=20, test_paths=1)
+    axes = scatter({"CP1": data}).axes[0]
+    shown = np.concatenate([line.get_xydata() for line in axes.lines])
+    paths = list(data.splits.train)
+    elapsed = np.concatenate([path.times - path.times[0] for path in paths])
+    values = np.concatenate([path.states[:, 0] for path in paths])
+    assert sorted(map(tuple, shown)) == sorted(zip(elapsed, values, strict=True))
+    stops = axes.lines[1].get_xydata()
+    ends = [(p.times[-1] - p.times[0], p.states[-1, 0]) for p in paths if p.stopped]
+    assert sorted(map(tuple, stops)) == sorted(ends)
 
 
 def test_finished_runs_are_shown_without_running_others(tmp_path, monkeypatch, capsys):

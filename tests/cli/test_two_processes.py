@@ -12,7 +12,7 @@ import torch
 from repository import ROOT
 
 from datamodules import TableData
-from lit_ios.recognition import marks
+from lit_ios.recognition import fingerprints
 
 TWO = [
     "--trainer.devices=2", "--trainer.accelerator=cpu", "--trainer.max_epochs=2",
@@ -27,8 +27,11 @@ import pytorch_lightning as pl
 import train
 class WeightsOfEachRank(pl.Callback):
     def on_train_end(self, trainer, pl_module):
-        held = trainer.datamodule.splits.train.names
-        about = {"names": list(held), "known": pl_module._known_paths, "drawn": pl_module.drawn,
+        data = trainer.datamodule
+        as_tensor = lambda values: None if values is None else torch.from_numpy(values)
+        about = {"names": list(data.splits.train.names), "seen": as_tensor(data._seen),
+                 "judges": as_tensor(data._judges), "training": pl_module.record.training,
+                 "validation": pl_module.record.validation,
                  "measured": float(trainer.callback_metrics["val/balanced_accuracy"])}
         weights = pl_module.state_dict()
         file = f"{trainer.logger.log_dir}/rank{trainer.global_rank}.pt"
@@ -72,22 +75,28 @@ def test_two_processes_end_with_equal_weights_and_the_metrics_of_one(updates, ru
     check_equal_weights_and_metrics_of_one(run, tmp_path / "runs/bmG/do_iqs_lb/version_0")
 
 
-def check_what_members_see(ranks, data):
-    """Each process weighs its paths as a single one would."""
-    members = 0 if ranks[0]["about"]["drawn"] is None else len(ranks[0]["about"]["drawn"])
-    if members:
-        names = data.splits.train.names
-        expected = ~data.held_out(members) if data.folds else data.bootstrap_copies(members)
-        for rank in ranks:
-            own = [names.index(name) for name in rank["about"]["names"]]
-            assert rank["about"]["drawn"][:, :-1].tolist() == expected[:, own].tolist()
+def check_what_members_see(ranks, data, members):
+    """Each process deals its paths out to the members as a single one would."""
+    data.prepare_for(members)
+    names = data.splits.train.names
+    for rank in (rank["about"] for rank in ranks):
+        own = [names.index(name) for name in rank["names"]]
+        for found, expected in ((rank["seen"], data._seen), (rank["judges"], data._judges)):
+            if expected is None:
+                assert found is None
+            else:
+                assert found.shape == (members, len(own))
+                assert found.tolist() == expected[:, own].tolist()
 
 
+MEMBERS = ["--model.init_args.members=3"]
 FOLDS = ["--model.init_args.members=6", "--data.init_args.folds=3"]
 
 
-@pytest.mark.parametrize("options", [[], ["--model.init_args.members=3"], FOLDS])
-def test_each_of_two_processes_reads_its_share_of_a_table(options, run, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "members"), [([], 1), (MEMBERS, 3), (FOLDS, 6)], ids=["one", "members", "folds"]
+)
+def test_each_of_two_processes_reads_its_share_of_a_table(options, members, run, tmp_path):
     lengths = np.random.default_rng(0).integers(3, 12, size=43)  # of which 21 are trained on
     columns = {
         "unit": np.repeat(np.arange(43), lengths),
@@ -110,16 +119,20 @@ def test_each_of_two_processes_reads_its_share_of_a_table(options, run, tmp_path
         folds=3 if options == FOLDS else None,
     )  # fmt: skip
     everything = data.splits.train
-    check_what_members_see(ranks, data)
+    check_what_members_see(ranks, data, members)
     assert held[0] | held[1] == set(everything.names)
     assert not held[0] & held[1]
     assert abs(len(held[0]) - len(held[1])) <= (2 if options == FOLDS else 1)  # of each part
     weights = ranks[0]["weights"]
-    assert weights["state_mean"].numpy() == pytest.approx(everything.states.mean(0))
-    assert weights["state_scale"].numpy() == pytest.approx(everything.states.std(0))
-    assert ranks[0]["about"]["known"] == ranks[1]["about"]["known"]
-    alone, together = marks(everything, 3), ranks[0]["about"]["known"]["training"]
-    assert sorted(together["whole"]) == sorted(alone["whole"])
+    heat, colour = everything.states.T
+    assert everything.categories == {"colour": ("blue", "red")}
+    start = np.repeat(everything.times[everything.offsets[:-1]], everything.lengths)
+    states = np.stack([heat, colour == 0, colour == 1, everything.times - start], axis=1)
+    assert weights["rule.scaler.mean"].numpy() == pytest.approx(states.mean(0))
+    assert weights["rule.scaler.scale"].numpy() == pytest.approx(states.std(0))
+    for part, paths in (("training", everything), ("validation", data.splits.val)):
+        assert ranks[0]["about"][part] == ranks[1]["about"][part]
+        assert sorted(ranks[0]["about"][part]["whole"]) == sorted(fingerprints(paths)["whole"])
     if options == FOLDS:
         run("validate", f"--ckpt_path={folder}/checkpoints/last.ckpt", "--trainer.devices=1")
         by_one = json.loads((folder.parent / "version_2/metrics.json").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,9 @@ def test_record_identifies_training_and_validation_paths() -> None:
     assert record.validation == fingerprints(data.given.val)
 
 
-@pytest.mark.parametrize("options", [{"lags": 3}, {"include_time": False}, {"oversampling": "smote"}])
+@pytest.mark.parametrize(
+    "options", [{"lags": 3}, {"include_time": False}, {"oversampling": "smote"}]
+)
 def test_paths_are_identified_by_what_was_read_whatever_states_are_made_of_it(
     options: dict[str, Any],
 ) -> None:
@@ -335,7 +338,7 @@ def test_paths_in_memory_keep_the_categories_of_their_codes() -> None:
 
 
 @pytest.fixture
-def table(tmp_path: Any) -> str:
+def table(tmp_path: Path) -> str:
     """Write twenty paths of numbers and text, and return the file."""
     words = ("red", "blue", "green")
     rows = [
@@ -364,7 +367,7 @@ def test_record_of_a_table_names_its_columns(table: str) -> None:
 
 
 def test_table_read_as_another_is_coded_by_the_categories_of_that_one(
-    table: str, tmp_path: Any
+    table: str, tmp_path: Path
 ) -> None:
     first = table_data(table)
     rows = [f"q{i},{t},green,{i}" for i in range(20) for t in range(4)]
@@ -375,6 +378,38 @@ def test_table_read_as_another_is_coded_by_the_categories_of_that_one(
     paths = other.splits.train
     assert paths.categories == {"colour": ("blue", "green", "red")}
     assert other.states(paths).states[:, 1:].tolist() == [[0.0, 1.0, 0.0]] * len(paths.states)
+
+
+def shuffled(table: str, folder: Path) -> tuple[str, list[list[str]]]:
+    """Write the rows in another order; return the file and its cells."""
+    header, *lines = Path(table).read_text().splitlines()
+    lines = [lines[i] for i in np.random.default_rng(5).permutation(len(lines))]
+    file = folder / "shuffled.csv"
+    file.write_text("\n".join([header, *lines]) + "\n")
+    return str(file), [line.split(",") for line in lines]
+
+
+def test_rows_to_predict_are_named_as_they_stand_in_the_file(table: str, tmp_path: Path) -> None:
+    file, cells = shuffled(table, tmp_path)
+    data = table_data(file, sort=True)
+    data.for_prediction()
+    paths = data.splits.test
+    named, position = data.named_rows(paths)
+    assert named.column_names == ["unit", "day"]
+    assert sorted(position) == list(range(len(cells)))
+    found = zip(named["unit"].to_pylist(), named["day"].to_pylist(), position, strict=True)
+    for (unit, day, at), heat in zip(found, paths.states[:, 0], strict=True):
+        assert [unit, str(day), str(heat)] == [*cells[at][:2], str(float(cells[at][2]))]
+
+
+def test_rows_of_other_data_are_named_by_path_and_time() -> None:
+    data = GivenData()
+    paths = data.given.val
+    named, position = data.named_rows(paths)
+    assert named.column_names == ["path", "time"]
+    assert named["path"].to_pylist() == [paths.names[i] for i in paths.path_of_row]
+    assert named["time"].to_pylist() == paths.times.tolist()
+    assert position.tolist() == list(range(len(paths.states)))
 
 
 def test_every_data_module_encodes_by_its_own_columns(table: str) -> None:
