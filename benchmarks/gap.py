@@ -112,7 +112,7 @@ def judges_only(margins: FloatArray, paths: PathBatch) -> FloatArray:
     """Return the margins of the members that judge each row's path; (K, M) → (J, M)."""
     assert paths.judges is not None
     asked = paths.judges[:, paths.path].numpy()  # (K, M), J of each column
-    return margins.T[asked.T].reshape(margins.shape[1], -1).T
+    return np.asarray(margins.T[asked.T].reshape(margins.shape[1], -1).T)
 
 
 def compare(trained: Trained) -> dict[str, Row]:

@@ -46,8 +46,8 @@ def trained(variant: str, epochs: int, folder: Path) -> StoppingPolicy:
 
 def layers(policy: StoppingPolicy) -> list[list[tuple[FloatArray, FloatArray]]]:
     """Return weights and biases of each network that a step evaluates, layer by layer."""
-    head, memory = policy.rule.head, policy.rule.memory
-    networks: list[Any] = [(*head.trunk, head.q)]
+    head: Any = policy.rule.head
+    memory, networks = policy.rule.memory, [(*head.trunk, head.q)]
     if isinstance(memory, GainMemory):
         networks.append((*memory.trunk, memory.head))
     return [

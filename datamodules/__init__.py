@@ -1,7 +1,7 @@
 """LightningDataModules: trajectory splits, SMOTE and local bootstrap, batches from memory."""
 
 from datamodules.azure import AzureData
-from datamodules.base import Oversampling, Splits, TrajectoryDataModule
+from datamodules.base import NamedRows, Oversampling, Splits, TrajectoryDataModule
 from datamodules.loaders import PathLoader, Shard, TrainLoader
 from datamodules.memory import PathsData
 from datamodules.simulated import (
@@ -18,6 +18,7 @@ __all__ = [
     "BoundaryExitData",
     "ChangePointData",
     "GainStoppingData",
+    "NamedRows",
     "Oversampling",
     "PathLoader",
     "PathsData",

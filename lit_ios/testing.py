@@ -38,6 +38,15 @@ if TYPE_CHECKING:
     from datamodules import TrajectoryDataModule
     from lit_ios.modules import StoppingModule
 
+__all__ = [
+    "CheckError",
+    "check_data",
+    "check_head",
+    "check_memory",
+    "check_module",
+    "check_rule",
+]
+
 STATE_DIM, MEMBERS, LENGTHS = 3, 3, (4, 1, 7, 2)
 
 

@@ -1,9 +1,116 @@
 """Who may import whom, and what importing costs."""
 
+import ast
+import importlib
 import subprocess
 import sys
 
+import pytest
 from repository import ROOT
+
+# what each part of the library may know, imports inside functions included
+MAY_IMPORT = {
+    "checks": set(),
+    "carry": set(),
+    "trajectories": {"checks"},
+    "times": {"checks"},
+    "imports": {"checks"},
+    "settings": {"checks"},
+    "variants": {"checks", "settings"},
+    "regions": {"trajectories"},
+    "recognition": {"trajectories"},
+    "batches": {"trajectories"},
+    "readers": {"checks", "times", "trajectories"},
+    "sampling": {"checks", "imports", "trajectories"},
+    "functional": {"batches", "checks"},
+    "rule": {"batches", "carry", "checks", "functional", "imports", "trajectories"},
+    "live": {"carry", "checks", "times", "trajectories"},
+    "runtime": {"carry", "checks", "live", "trajectories"},
+    "data_record": {"imports", "recognition", "sampling", "times"},
+    "checkpoints": {"checks"},
+    "metrics": {"batches", "checks", "functional", "imports"},
+    "plotting": {"trajectories"},
+    "inspect": {"plotting", "readers", "times", "trajectories"},
+    "modules": {
+        "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
+        "rule",
+    },
+    "policy": {
+        "batches", "carry", "checkpoints", "checks", "data_record", "functional", "live",
+        "plotting", "readers", "recognition", "rule", "times", "trajectories",
+    },
+}  # fmt: skip
+ASSEMBLE = {"__init__", "__main__", "cli", "estimator", "testing"}  # may know everything
+DEPLOYED = (
+    "batches", "carry", "checkpoints", "checks", "data_record", "functional", "imports", "live",
+    "policy", "readers", "recognition", "rule", "runtime", "times", "trajectories",
+)  # fmt: skip
+HEAVY = {"pytorch_lightning", "torchmetrics", "matplotlib", "sklearn", "imblearn", "pandas"}
+
+
+def imported_by(file):
+    """Return the modules a file imports anywhere in it, but for what only types need."""
+    tree, found = ast.parse(file.read_text()), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def files_of(name):
+    place = ROOT / "lit_ios" / name
+    return sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+
+
+PARTS = sorted(
+    path.stem for path in (ROOT / "lit_ios").iterdir() if path.suffix == ".py" or path.is_dir()
+)
+
+
+def test_every_part_of_the_library_has_its_place():
+    assert {part for part in PARTS if part != "__pycache__"} == MAY_IMPORT.keys() | ASSEMBLE
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_a_part_imports_only_what_it_may_know(part):
+    for file in files_of(part):
+        for name in imported_by(file):
+            words = name.split(".")
+            assert words[0] not in ("datamodules", "callbacks", "train"), (file, name)
+            if words[0] == "lit_ios" and len(words) > 1 and words[1] != part:
+                assert words[1] in MAY_IMPORT[part], f"{file} imports {name}"
+
+
+def test_datamodules_and_callbacks_do_not_know_each_other_nor_what_learns():
+    for folder, forbidden in {
+        "datamodules": ("callbacks", "lit_ios.modules", "lit_ios.policy", "lit_ios.cli"),
+        "callbacks": ("datamodules", "lit_ios.modules", "lit_ios.cli"),
+    }.items():
+        for file in (ROOT / folder).rglob("*.py"):
+            for name in imported_by(file):
+                assert not name.startswith(forbidden), f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("part", DEPLOYED)
+def test_what_deploys_imports_nothing_heavy(part):
+    for file in files_of(part):
+        heavy = {name for name in imported_by(file) if name.split(".")[0] in HEAVY}
+        assert not heavy, f"{file} imports {heavy}"
+
+
+def test_no_class_of_a_variant_is_asked_for_outside_its_own_file():
+    variants = ("Classifier", "IQS", "ModelBasedIQS", "DOIQS")
+    for folder in ("lit_ios", "datamodules", "callbacks"):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                    asked = ast.dump(node.args[1])
+                    assert not any(f"'{name}'" in asked for name in variants), file
 
 
 def modules_loaded_by(statement: str) -> set[str]:
@@ -19,27 +126,57 @@ def test_importing_the_library_loads_neither_torch_nor_lightning():
     assert not {"torch", "pytorch_lightning", "matplotlib"} & loaded
 
 
+def test_importing_the_policy_loads_torch_and_nothing_else_heavy():
+    loaded = modules_loaded_by("from lit_ios import StoppingPolicy")
+    assert "torch" in loaded
+    assert not (HEAVY | {"scipy", "pyarrow"}) & loaded
+
+
 def test_help_of_the_program_loads_neither_torch_nor_lightning():
     loaded = modules_loaded_by("import train; train.main(['--help'])")
     assert not {"torch", "pytorch_lightning"} & loaded
 
 
-def test_the_library_imports_neither_datamodules_nor_callbacks():
-    names = [path.stem for path in (ROOT / "lit_ios").iterdir() if path.stem[0] not in "_."]
-    loaded = modules_loaded_by(";".join(f"import lit_ios.{name}" for name in names))
-    assert {"lit_ios.cli", "lit_ios.modules", "lit_ios.plotting"} <= loaded
-    assert not {"datamodules", "callbacks"} & loaded
+PUBLIC = {
+    "lit_ios": [
+        "StoppingClassifier", "StoppingPolicy", "Trajectory", "TrajectoryError", "TrajectorySet",
+    ],
+    "lit_ios.rule": [
+        "ColumnEncoder", "ConditionEncoder", "Decisions", "Encoder", "GainMemory", "Head",
+        "MLPHead", "Memory", "NoMemory", "Scaler", "StoppingRule", "Window", "join", "load_rule",
+    ],
+    "lit_ios.modules": [
+        "Classifier", "DOIQS", "IQS", "ModelBasedIQS", "StoppingModule", "View",
+    ],
+    "lit_ios.policy": [
+        "Calibration", "Decision", "Decisions", "Explanation", "FrontierCurve", "StoppingPolicy",
+        "Stream", "Streams",
+    ],
+    "lit_ios.live": ["Decision", "Decisions", "LiveRule", "Observations", "Stream", "Streams"],
+    "lit_ios.readers": ["Missing", "TableError", "TableRoles", "read_columns", "read_paths"],
+    "datamodules": [
+        "AzureData", "BoundaryExitData", "ChangePointData", "GainStoppingData", "NamedRows",
+        "Oversampling", "PathLoader", "PathsData", "Shard", "SimulatedData", "Splits", "TableData",
+        "TrainLoader", "TrajectoryDataModule", "TurbofanData",
+    ],
+    "callbacks": [
+        "ConfidenceDecay", "EpochProgressBar", "EpsilonDecay", "ExponentialSchedule",
+        "PredictionWriter", "RunCheckpoint", "RunSummary", "StoppingFigures",
+    ],
+}  # fmt: skip
+CHECKS = ["CheckError", "check_data", "check_head", "check_memory", "check_module", "check_rule"]
 
 
-def test_callbacks_and_datamodules_do_not_know_each_other():
-    assert "datamodules" not in modules_loaded_by("import callbacks")
-    assert "callbacks" not in modules_loaded_by("import datamodules")
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_these(module):
+    found = importlib.import_module(module)
+    assert sorted(found.__all__) == sorted(PUBLIC[module])
+    for name in PUBLIC[module]:
+        assert not isinstance(getattr(found, name), type) or getattr(found, name).__doc__, name
 
 
-def test_the_lower_layers_load_without_lightning():
-    names = ["functional", "sampling", "plotting", "batches", "trajectories", "networks"]
-    loaded = modules_loaded_by(";".join(f"import lit_ios.{name}" for name in names))
-    assert "pytorch_lightning" not in loaded
+def test_checks_for_users_own_classes_are_these():
+    assert sorted(importlib.import_module("lit_ios.testing").__all__) == CHECKS
 
 
 def test_the_wheel_lists_every_package():
@@ -52,4 +189,4 @@ def test_the_wheel_lists_every_package():
         for top in ("lit_ios", "datamodules", "callbacks")
         for file in (ROOT / top).rglob("__init__.py")
     }
-    assert listed == found
+    assert listed == found | {"lit_ios.configs"}

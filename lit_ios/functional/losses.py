@@ -18,6 +18,7 @@ from lit_ios.functional.values import (
     alive,
     discount,
     log_policy,
+    recovered_reward,
     soft_value,
     sum_along_paths,
 )
@@ -119,11 +120,10 @@ def iq_loss(
             which telescopes to V(s_0) along a path (synthetic rows stand at t = 0).
         value: (B,) V(s), where it is known already.
     """
-    discounted = gamma * alive(next_value, action)
-    reward = action_value(q, action) - discounted  # E2
+    reward = recovered_reward(action_value(q, action), action, next_value, gamma)
     reward_term = -weighted_mean(phi(reward, divergence, alpha), weight)
     value = soft_value(q, epsilon) if value is None else value
-    difference = value - discounted
+    difference = value - gamma * alive(next_value, action)
     if value_term == "expert":
         term = weighted_mean(difference, weight)
     elif value_term == "initial":
