@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from lit_ios.batches import TrainBatch, path_batch
 from lit_ios.carry import Missing, advance
 from lit_ios.imports import Spec, as_spec, build
+from lit_ios.recognition import fingerprints, recognised
 from lit_ios.rule import (
     ColumnEncoder,
     Memory,
@@ -260,15 +261,15 @@ def check_data(data: TrajectoryDataModule) -> None:
     _demand(json.loads(json.dumps(plain)) == plain, f"inputs are not plain values: {plain}")
     _demand(isinstance(data.name, str) and bool(data.name), "the data set has no name")
     data.setup("fit")
-    names = {part: set(getattr(data.splits, part).names) for part in ("train", "val", "test")}
+    splits = data.splits._asdict()
     for one, other in (("train", "test"), ("val", "test"), ("train", "val")):
-        both = names[one] & names[other]
-        if data.folds is None or "test" in (one, other):
-            _demand(not both, f"{one} and {other} share paths, e.g. {sorted(both)[:1]}")
-    for part, paths in zip(names, data.splits, strict=True):
+        both = recognised(splits[other], fingerprints(splits[one]))
+        if data.folds is None or other == "test":
+            _demand(not both, f"{one} and {other} share paths, e.g. {both[:1]}")
+    for part, paths in splits.items():
         data.encoder.check(paths)
         _demand(len(paths) > 0, f"there are no {part} paths")
-    record = data.prepare_for()
+    record = data.prepare_for(data.folds or 1)
     states = data.training_paths.states.astype(np.float64)
     varying = np.isfinite(record.statistics.scale)
     _close(states.mean(0), np.zeros(states.shape[1]), "training states are not centred", 1e-4)

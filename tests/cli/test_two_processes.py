@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+import rank_process
 import torch
 from repository import ROOT
 
@@ -16,40 +18,19 @@ from lit_ios.recognition import fingerprints
 
 TWO = [
     "--trainer.devices=2", "--trainer.accelerator=cpu", "--trainer.max_epochs=2",
-    "--trainer.callbacks+=WeightsOfEachRank",
+    "--trainer.callbacks+=rank_process.HeldByEachRank",
 ]  # fmt: skip
 SMALL = ["--data.init_args.paths=40", "--data.init_args.test_paths=11"]
 
-# saves the weights of every rank at the end of training, so that they can be compared
-CALLBACK = """
-import sys, torch
-import pytorch_lightning as pl
-import train
-class WeightsOfEachRank(pl.Callback):
-    def on_train_end(self, trainer, pl_module):
-        data = trainer.datamodule
-        as_tensor = lambda values: None if values is None else torch.from_numpy(values)
-        about = {"names": list(data.splits.train.names), "seen": as_tensor(data._seen),
-                 "judges": as_tensor(data._judges), "training": pl_module.record.training,
-                 "validation": pl_module.record.validation,
-                 "measured": float(trainer.callback_metrics["val/balanced_accuracy"])}
-        weights = pl_module.state_dict()
-        file = f"{trainer.logger.log_dir}/rank{trainer.global_rank}.pt"
-        torch.save({"weights": weights, "about": about}, file)
-if __name__ == "__main__":
-    train.main()
-"""
-
 
 @pytest.fixture
-def run(tmp_path):
-    script = tmp_path / "run.py"
-    script.write_text(CALLBACK)
+def run_two(tmp_path):
+    """Return a function that trains in two processes; they draw no figures."""
 
-    def run(command, *options):
-        words = [sys.executable, str(script), command, "--runs_dir", str(tmp_path / "runs")]
+    def run(*options):
+        words = [sys.executable, rank_process.__file__, "fit", f"--runs_dir={tmp_path}/runs"]
         done = subprocess.run(
-            [*words, *options], cwd=ROOT, capture_output=True, text=True, timeout=120,
+            [*words, *TWO, *options], cwd=ROOT, capture_output=True, text=True, timeout=180,
             env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
@@ -57,22 +38,35 @@ def run(tmp_path):
     return run
 
 
-def check_equal_weights_and_metrics_of_one(run, folder):
+@pytest.fixture
+def measure_alone(tmp_path, run_train):
+    """Return a function that measures a checkpoint in this process alone."""
+
+    def run(command, checkpoint):
+        options = (f"--ckpt_path={checkpoint}", "--trainer.devices=1")
+        cli = run_train(command, *options, data="", small=False)
+        return json.loads((Path(cli.trainer.log_dir) / "metrics.json").read_text())
+
+    return run
+
+
+def check_equal_weights_and_metrics_of_one(measure_alone, folder):
     first, second = (torch.load(folder / f"rank{rank}.pt") for rank in (0, 1))
     for name, values in first["weights"].items():
         assert torch.equal(values, second["weights"][name]), name
     measured_by_two = json.loads((folder / "metrics.json").read_text())
-    run("test", f"--ckpt_path={folder}/checkpoints/best.ckpt", "--trainer.devices=1")
-    alone = json.loads((folder.parent / "version_1/metrics.json").read_text())
+    alone = measure_alone("test", folder / "checkpoints/best.ckpt")
     for name in (name for name in alone if name.startswith("test/")):
         assert alone[name] == pytest.approx(measured_by_two[name], abs=1e-6), name
     return first, second
 
 
 @pytest.mark.parametrize("updates", ["joint", "alternating"])
-def test_two_processes_end_with_equal_weights_and_the_metrics_of_one(updates, run, tmp_path):
-    run("fit", *SMALL, *TWO, f"--model.init_args.updates={updates}")
-    check_equal_weights_and_metrics_of_one(run, tmp_path / "runs/bmG/do_iqs_lb/version_0")
+def test_two_processes_end_with_equal_weights_and_the_metrics_of_one(
+    updates, run_two, measure_alone, tmp_path
+):
+    run_two(*SMALL, f"--model.init_args.updates={updates}")
+    check_equal_weights_and_metrics_of_one(measure_alone, tmp_path / "runs/bmG/do_iqs_lb/version_0")
 
 
 def check_what_members_see(ranks, data, members):
@@ -96,7 +90,9 @@ FOLDS = ["--model.init_args.members=6", "--data.init_args.folds=3"]
 @pytest.mark.parametrize(
     ("options", "members"), [([], 1), (MEMBERS, 3), (FOLDS, 6)], ids=["one", "members", "folds"]
 )
-def test_each_of_two_processes_reads_its_share_of_a_table(options, members, run, tmp_path):
+def test_each_of_two_processes_reads_its_share_of_a_table(
+    options, members, run_two, measure_alone, tmp_path
+):
     lengths = np.random.default_rng(0).integers(3, 12, size=43)  # of which 21 are trained on
     columns = {
         "unit": np.repeat(np.arange(43), lengths),
@@ -110,9 +106,9 @@ def test_each_of_two_processes_reads_its_share_of_a_table(options, members, run,
         f"--config={ROOT}/configs/data/table.yaml", f"--data.init_args.file={file}",
         "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
     ]  # fmt: skip
-    run("fit", *table, *TWO, *options)
+    run_two(*table, *options)
     (folder,) = (tmp_path / "runs/units").glob("*/version_0")
-    ranks = check_equal_weights_and_metrics_of_one(run, folder)
+    ranks = check_equal_weights_and_metrics_of_one(measure_alone, folder)
     held = [set(rank["about"]["names"]) for rank in ranks]
     data = TableData(
         file=str(file), path_column="unit", time_column="day", oversampling="bootstrap", seed=0,
@@ -134,7 +130,6 @@ def test_each_of_two_processes_reads_its_share_of_a_table(options, members, run,
         assert ranks[0]["about"][part] == ranks[1]["about"][part]
         assert sorted(ranks[0]["about"][part]["whole"]) == sorted(fingerprints(paths)["whole"])
     if options == FOLDS:
-        run("validate", f"--ckpt_path={folder}/checkpoints/last.ckpt", "--trainer.devices=1")
-        by_one = json.loads((folder.parent / "version_2/metrics.json").read_text())
+        by_one = measure_alone("validate", folder / "checkpoints/last.ckpt")
         by_two = ranks[0]["about"]["measured"]
         assert by_one["val/balanced_accuracy"] == pytest.approx(by_two, abs=1e-6)
