@@ -116,7 +116,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
             oversampling = self.sampler["class_path"].rpartition(".")[2]
         else:
             check_choice("oversampling", oversampling, Oversampling)
-        if folds is not None and oversampling not in ("none", "bootstrap"):
+        self.makes_rows = self.sampler is not None or oversampling == "smote"
+        if folds is not None and self.makes_rows:
             raise UserError(
                 f"folds cannot be used with oversampling: {oversampling}, whose rows are made of "
                 "the stops of all folds: a member would be validated on what it was trained on"
@@ -276,7 +277,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
     @cached_property
     def synthetic_stops(self) -> FloatArray | None:
         """Synthetic stop rows, made once from the training split."""
-        if self.oversampling in ("none", "bootstrap"):
+        if not self.makes_rows:
             return None
         train = self.training_paths
         no_transition = train.last_rows[~train.stopped]
@@ -288,6 +289,11 @@ class TrajectoryDataModule(pl.LightningDataModule):
         return smote_stops(
             states, actions, rng, neighbors=self.neighbors, ratio=self.ratio, kind=self.smote_kind
         )
+
+    @property
+    def local_bootstrap(self) -> bool:
+        """Whether the stop rows of each batch are drawn again."""
+        return self.oversampling == "bootstrap" and not self.makes_rows
 
     def _all_gather(self, value: T) -> list[T]:
         """Return what each of the processes that share the paths out has, or what this one has."""
@@ -351,7 +357,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
             self.synthetic_stops,
             batch_size=self.batch_size,
             batch_by=self.batch_by,
-            bootstrap_ratio=self.ratio if self.oversampling == "bootstrap" else None,
+            bootstrap_ratio=self.ratio if self.local_bootstrap else None,
             seen=self._seen,
             seed=self.seed,
             shard=self._turns,

@@ -117,8 +117,7 @@ class TableData(TrajectoryDataModule):
     @property
     def shared_out(self) -> bool:
         """Each of several processes reads a share of the paths; synthetic rows need them all."""
-        shares = self.oversampling in ("none", "bootstrap")
-        return self._shard.world_size > 1 and self.labelled and shares
+        return self._shard.world_size > 1 and self.labelled and not self.makes_rows
 
     @cached_property
     def _table(self) -> TrajectorySet:

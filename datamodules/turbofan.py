@@ -90,6 +90,11 @@ class TurbofanData(TrajectoryDataModule):
         """Measured on the training engines only."""
         return fit_conditions(engines(self.series, self.units[0]))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The setting that tells the condition, and the sensors that vary in training."""
+        return self.encoder.columns
+
     def make_encoder(self) -> Encoder:
         """Scale sensors within operating conditions."""
         found = self.conditions

@@ -187,14 +187,20 @@ class Source:
 
     def codes(self, column: str, categories: list[str]) -> FloatArray:
         """Return the code of each row's category, NaN where it is missing; others are an error."""
-        found = pc.index_in(self.texts(column), pa.array(categories)).to_numpy()
+        try:
+            texts = self.texts(column)
+        except pa.ArrowException:
+            raise TableError(
+                f"{self.name}, column {column!r}: text expected, got {self.kind(column)}"
+            ) from None
+        found = pc.index_in(texts, pa.array(categories)).to_numpy()
         codes = np.asarray(found, dtype=np.float64)  # NaN where there is none
         missing = self.table[column].is_null().to_numpy()
         unknown = np.isnan(codes) & ~missing
         codes[missing] = np.nan
         if unknown.any():
             row = int(np.argmax(unknown))
-            value = self.texts(column)[row].as_py()
+            value = texts[row].as_py()
             raise TableError(
                 f"{self.where(column, row)}: {value!r} is not one of the known categories "
                 f"{', '.join(map(repr, categories))}"

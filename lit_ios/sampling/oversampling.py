@@ -104,7 +104,7 @@ def _sampled(
     made = build("oversampling", sampler | {"init_args": arguments}, BaseSampler)
     try:
         enlarged, labels = made.fit_resample(states, actions)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise OversamplingError(f"{name}: {error}") from None
     count = len(states)
     if len(enlarged) < count or not np.array_equal(enlarged[:count], states):
