@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,17 @@ class RunCheckpoint(ModelCheckpoint):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over the state with paths as they are spelled now."""
         if self.dirpath is not None and state_dict.get("dirpath") != self.dirpath:
-            state_dict = self._moved(state_dict, Path(self.dirpath))
+            state_dict = self._moved(state_dict, str(self.dirpath))
         super().load_state_dict(state_dict)
 
     @staticmethod
-    def _moved(state: dict[str, Any], folder: Path) -> dict[str, Any]:
+    def _moved(state: dict[str, Any], folder: str) -> dict[str, Any]:
         def here(path: str) -> str:
-            return str(folder / Path(path).name) if path else path
+            return os.path.join(folder, Path(path).name) if path else path  # spelled as it is
 
         if not Path(here(state["best_model_path"]) or "nowhere").is_file():
             return state  # these are the checkpoints of another run
         paths = ("best_model_path", "kth_best_model_path", "last_model_path")
         moved = {name: here(state[name]) for name in paths}
         best = {here(path): score for path, score in state["best_k_models"].items()}
-        return state | moved | {"dirpath": str(folder), "best_k_models": best}
+        return state | moved | {"dirpath": folder, "best_k_models": best}

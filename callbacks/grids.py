@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from lit_ios.carry import combine
 from lit_ios.rule import StoppingRule
 from lit_ios.trajectories import FloatArray
 
@@ -104,4 +105,5 @@ def _q_at(
     h = torch.from_numpy(before).to(device, dtype)[..., None, :]
     h = h.expand(*h.shape[:-2], len(raw), -1)
     q = rule.values(state, rule.memory.advance(h, state, steps))
-    return np.asarray((q.mean(0) if q.ndim > 2 else q).cpu().numpy())
+    both = torch.stack([combine(torch, q[..., action]) for action in (0, 1)], dim=-1)
+    return np.asarray(both.cpu().numpy())

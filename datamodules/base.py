@@ -17,7 +17,7 @@ from datamodules.processes import all_gather, places_among_all
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.data_record import DataRecord, Inputs, TableColumns
-from lit_ios.imports import Spec, as_spec, build
+from lit_ios.imports import Spec, as_spec, build, import_class
 from lit_ios.recognition import Fingerprints, fingerprints, join_fingerprints
 from lit_ios.regions import StoppingRegion
 from lit_ios.rule import ColumnEncoder, Encoder, Scaler, Window
@@ -113,6 +113,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         self.sampler: Spec | None = None  # of a sampler that is named by its class
         if isinstance(oversampling, dict) or "." in oversampling:
             self.sampler = as_spec("oversampling", oversampling)
+            import_class(self.sampler["class_path"], object)
             oversampling = self.sampler["class_path"].rpartition(".")[2]
         else:
             check_choice("oversampling", oversampling, Oversampling)
@@ -131,6 +132,10 @@ class TrajectoryDataModule(pl.LightningDataModule):
         self._own_encoder = None if encoder is None else as_spec("encoder", encoder)
         self._seen: FloatArray | None = None  # (K, P) how often members see training paths
         self._judges: BoolArray | None = None  # (K, P) which members judge validation paths
+
+    def __str__(self) -> str:
+        """Name the data set."""
+        return f"{type(self).__name__}({getattr(self, 'name', '')})"
 
     # What a data set gives -----------------------------------------------------------------------
 

@@ -175,7 +175,7 @@ def run_paths(checkpoint: Path, split: str, allow: Sequence[str] = ()) -> Any:
     from lit_ios.checkpoints import read_checkpoint
     from lit_ios.imports import import_class
 
-    config = checkpoint.parent.parent / "config.yaml"
+    config = checkpoint.absolute().parent.parent / "config.yaml"
     if not config.is_file():
         raise UserError(f"{checkpoint}: no config.yaml of its run beside it: give --data FILE")
     settings = yaml.safe_load(config.read_text()) or {}

@@ -130,7 +130,7 @@ def advance(
 
     h = parts.remember(memory_of(layout, carry), state, rows)
     q = parts.judge(state, h)
-    margin = xp.where(known, combine(q[..., 0] - q[..., 1]), xp.nan)
+    margin = xp.where(known, combine(xp, q[..., 0] - q[..., 1]), xp.nan)
     stop = margin >= threshold
     stopped = xp.where((first_stop < 0) & stop, rows, first_stop)
     clock = [rows + 1, threshold, start, now, timed, stopped]
@@ -164,6 +164,13 @@ def _pack(layout: Layout, h: Any, carry: Any) -> Any:
     return h
 
 
-def combine(values: Any) -> Any:
-    """Let the members speak with one voice: their mean (E13); (K, B) or (B,) → (B,)."""
-    return values.mean(0) if values.ndim > 1 else values
+def combine(xp: Any, values: Any) -> Any:
+    """Let the members speak with one voice: their median (E13); (K, B) or (B,) → (B,).
+
+    Of an even number it is the mean of the middle two.
+    """
+    if values.ndim == 1:
+        return values
+    ordered = xp.sort(values, 0)
+    ordered = getattr(ordered, "values", ordered)  # torch also returns where they were
+    return (ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2

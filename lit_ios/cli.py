@@ -6,6 +6,8 @@ import logging
 import os
 import re
 import warnings
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger
 from lit_ios.checkpoints import read_checkpoint
 from lit_ios.checks import UserError, check_number
 from lit_ios.data_record import InputSettings
-from lit_ios.imports import TRUSTED, allow_packages
+from lit_ios.imports import TRUSTED, allow_packages, check_import
 from lit_ios.metrics import MissingClassWarning
 from lit_ios.modules import StoppingModule
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
@@ -67,6 +69,8 @@ class StoppingCLI(LightningCLI):
             )
         layers: list[str | Path] = [default_config, *run_config(cls.checkpoint), *files]
         settings = merge_settings(read_settings(file) for file in layers)
+        for path in (*_class_paths(settings), *_named_classes(others)):
+            check_import(path)
         _check_class("model", settings, StoppingModule)
         _check_class("data", settings, LightningDataModule)
         return cls(
@@ -219,7 +223,7 @@ def _checkpoint(args: list[str]) -> Path | None:
         read_checkpoint(checkpoint)
     except UserError as error:
         raise UserError(f"--ckpt_path: {error}") from None
-    return checkpoint
+    return checkpoint.absolute()  # its run folder is two levels up, wherever it is named from
 
 
 def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
@@ -252,6 +256,25 @@ def _allow(packages: list[str]) -> None:
     set_parsing_settings(
         import_path_denylist=["*"], import_path_allowlist=[*TRUSTED, *packages, *imported]
     )
+
+
+def _class_paths(settings: Any) -> Iterator[str]:
+    """Return all class paths that settings name."""
+    children = settings.values() if isinstance(settings, dict) else settings
+    if isinstance(settings, dict) and "." in str(settings.get("class_path", "")):
+        yield settings["class_path"]
+    for child in children if isinstance(settings, dict | list) else ():
+        yield from _class_paths(child)
+
+
+def _named_classes(words: list[str]) -> Iterator[str]:
+    """Return the class paths that options name: --model a.B, --trainer.callbacks+=a.B."""
+    takes_class = re.compile(r"--(.+\.)?(class_path|model|data|callbacks|logger|head|optimizer"
+                             r"|oversampling|encoder|plugins|profiler|strategy)\+?")  # fmt: skip
+    split = [part for word in words for part in word.split("=", 1)]
+    for name, value in pairwise(split):
+        if takes_class.fullmatch(name) and re.fullmatch(r"\w+(\.\w+)+", value):
+            yield value
 
 
 def _subclasses(base: type) -> list[type]:

@@ -46,7 +46,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lags: how many earlier rows are part of the state.
         include_time: whether the time since the path began is part of the state.
         hidden: layer sizes.
-        members: networks trained together, the mean of whose margins decides; by default those of
+        members: networks trained together, the median of whose margins decides; by default those of
             the variant.
         folds: train on the held-out paths too: all paths are dealt out into this many folds, and
             each member leaves out one, on which it is validated; by default those of the variant.

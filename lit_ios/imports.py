@@ -27,8 +27,9 @@ _allowed: list[str] = []  # packages the user has allowed by name
 def allow_packages(packages: Iterable[str]) -> None:
     """Allow classes of these packages to be imported because a file names them."""
     for package in packages:
-        if not all(part.isidentifier() for part in package.split(".")):
-            raise UserError(f"--allow takes the name of a package, got {package!r}")
+        words = package.split(".")
+        if not all(word.isidentifier() for word in words) or words[0] == "jsonargparse":
+            raise UserError(f"--allow takes the name of a package of yours, got {package!r}")
         _allowed.append(package)
 
 
@@ -61,13 +62,8 @@ def import_class(path: str, base: type[T], allow: Iterable[str] = ()) -> type[T]
         base: the class must be of this kind.
         allow: packages that may be imported beside the trusted ones.
     """
+    check_import(path, allow)
     module, _, name = path.rpartition(".")
-    if not is_trusted(path, allow) and module not in sys.modules:
-        top = path.partition(".")[0]
-        raise UserError(
-            f"{path} is not imported because a file names it: allow it with --allow {top}, or "
-            f"allow=[{top!r}] in Python, if you trust that package"
-        )
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
@@ -75,6 +71,16 @@ def import_class(path: str, base: type[T], allow: Iterable[str] = ()) -> type[T]
     if not (isinstance(found, type) and issubclass(found, base)):
         raise UserError(f"{path} must be a subclass of {base.__module__}.{base.__qualname__}")
     return found
+
+
+def check_import(path: str, allow: Iterable[str] = ()) -> None:
+    """Refuse a class path that is neither trusted nor allowed nor imported already."""
+    if not is_trusted(path, allow) and path.rpartition(".")[0] not in sys.modules:
+        top = path.partition(".")[0]
+        raise UserError(
+            f"{path} is not imported because a file names it: allow it with --allow {top}, or "
+            f"allow=[{top!r}] in Python, if you trust that package"
+        )
 
 
 def is_trusted(path: str, allow: Iterable[str] = ()) -> bool:

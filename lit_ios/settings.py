@@ -48,6 +48,8 @@ def merge_settings(layers: Iterable[Settings]) -> Settings:
 
 
 def _overlay(below: Settings, above: Settings, key: str = "") -> Settings:
+    if _is_class(below) != _is_class(above) and below:  # a class laid over other settings
+        return dict(above)
     result = dict(below)
     old, new = below.get("class_path"), above.get("class_path")
     if old is not None and new is not None and _bare(old) != _bare(new):
@@ -64,6 +66,11 @@ def _overlay(below: Settings, above: Settings, key: str = "") -> Settings:
         else:
             result[name] = value
     return result
+
+
+def _is_class(settings: Settings) -> bool:
+    """Say whether settings are those of a class: its path, its arguments or both."""
+    return bool(settings) and set(settings) <= {"class_path", "init_args", "dict_kwargs"}
 
 
 def _bare(class_path: str) -> str:

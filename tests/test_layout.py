@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "readers": {"checks", "times", "trajectories"},
     "sampling": {"checks", "imports", "trajectories"},
     "functional": {"batches", "checks"},
-    "rule": {"batches", "carry", "checks", "functional", "imports", "trajectories"},
+    "rule": {"batches", "carry", "checks", "functional", "imports", "live", "trajectories"},
     "live": {"carry", "checks", "times", "trajectories"},
     "runtime": {"carry", "checks", "live", "trajectories"},
     "data_record": {"imports", "recognition", "sampling", "times"},

@@ -45,6 +45,7 @@ class Judged(Protocol):
 
 
 Step = Callable[[FloatArray, FloatArray, FloatArray, Missing], Judged]
+One = Callable[[FloatArray, float, FloatArray], Any]  # (decision, carry) of one row, or None
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class LiveRule:
         time_unit: of dates.
         fingerprint: of what decides.
         unknown: says what the encoder does not know about a row of finite numbers.
+        one: judges one row of one path faster than `step`, or returns None.
     """
 
     step: Step
@@ -70,6 +72,7 @@ class LiveRule:
     time_unit: str
     fingerprint: str
     unknown: Callable[[FloatArray], str | None]
+    one: One | None = None
 
 
 def why_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,8 +20,6 @@ from lit_ios.live.rule import (
 )
 from lit_ios.times import as_time
 from lit_ios.trajectories import FloatArray
-
-NO_TIME = np.array([np.nan])
 
 
 class Decision(NamedTuple):
@@ -49,7 +48,7 @@ class Stream:
         check_choice("missing", missing, Missing)
         self._rule, self._missing = rule, missing
         values = rule.start if saved is None else restore(saved, "carry", rule)
-        self._carry = checked_carry(values, rule)[None]  # (1, W)
+        self._carry = checked_carry(values, rule)  # (W,)
 
     def step(self, observation: Any, time: Any | None = None) -> Decision:
         """Take the next row; say whether to stop.
@@ -60,44 +59,51 @@ class Stream:
         """
         rule = self._rule
         columns = rule.observations.row(observation)
-        now = NO_TIME if time is None else np.array([as_time(time, rule.time_unit)])
-        judged = rule.step(columns[None], now, self._carry, self._missing)
+        now = math.nan if time is None else as_time(time, rule.time_unit)
+        quick = None if rule.one is None else rule.one(columns, now, self._carry)
+        decision, self._carry = self._general(columns, now) if quick is None else quick
+        if decision.t == SOME_ROWS + 1 and time is not None:
+            warn_of_spacing(self._carry[None], rule.time_step)
+        return decision
+
+    def _general(self, columns: FloatArray, now: float) -> tuple[Decision, FloatArray]:
+        """Take the next row as one of many paths."""
+        rule, before = self._rule, self._carry
+        judged = rule.step(columns[None], np.array([now]), before[None], self._missing)
         margin = judged.margin.item()
         if margin != margin:
-            raise UserError(why_refused(rule, columns, now[0], self._carry[0], self._missing))
-        carry = self._carry = judged.carry
-        rows, _, start, last, _, first_stop = carry[0, : FIRST_STOP + 1].tolist()
+            raise UserError(why_refused(rule, columns, now, before, self._missing))
+        carry = judged.carry[0]
+        rows, _, start, last, _, first_stop = carry[: FIRST_STOP + 1].tolist()
         t = int(rows) - 1
-        if t == SOME_ROWS + 1 and time is not None:
-            warn_of_spacing(carry, rule.time_step)
         stop, probability = judged.stop.item(), judged.probability.item()
-        return Decision(stop, margin, probability, first_stop == t, t, last - start)
+        return Decision(stop, margin, probability, first_stop == t, t, last - start), carry
 
     @property
     def t(self) -> int:
         """Number of the newest row, from 0; −1 before the first."""
-        return int(self._carry[0, ROWS]) - 1
+        return int(self._carry[ROWS]) - 1
 
     @property
     def elapsed(self) -> float:
         """Time from the first row to the newest."""
-        return float(self._carry[0, LAST] - self._carry[0, START])
+        return float(self._carry[LAST] - self._carry[START])
 
     @property
     def stopped_at(self) -> int | None:
         """Number of the first row at which the rule stopped, if it did."""
-        first = int(self._carry[0, FIRST_STOP])
+        first = int(self._carry[FIRST_STOP])
         return None if first < 0 else first
 
     @property
     def threshold(self) -> float:
         """Margin at which this path is stopped: the rule's when the path began."""
-        return float(self._carry[0, THRESHOLD])
+        return float(self._carry[THRESHOLD])
 
     @property
     def carry(self) -> FloatArray:
         """Everything the path remembers, as one row of numbers; (W,)."""
-        return np.array(self._carry[0])
+        return np.array(self._carry)
 
     def copy(self) -> Stream:
         """Return a stream that goes on from here by itself."""
@@ -105,4 +111,4 @@ class Stream:
 
     def state(self) -> dict[str, Any]:
         """Return all there is to know of the path so far, as plain JSON."""
-        return {"rule": self._rule.fingerprint, "carry": self._carry[0].tolist()}
+        return {"rule": self._rule.fingerprint, "carry": self._carry.tolist()}

@@ -39,8 +39,12 @@ def optimizer_specs(given: str | Spec | None, parts: Sequence[str]) -> list[Spec
             raise UserError(
                 f"optimizer: there is no part {unknown[0]!r}; the parts are {', '.join(parts)}"
             )
-        return [as_spec(f"optimizer.{part}", given.get(part, DEFAULT)) for part in parts]
-    return [as_spec("optimizer", given or DEFAULT)] * len(parts)
+        specs = [as_spec(f"optimizer.{part}", given.get(part, DEFAULT)) for part in parts]
+    else:
+        specs = [as_spec("optimizer", given or DEFAULT)] * len(parts)
+    for spec in specs:
+        import_class(spec["class_path"], Optimizer)
+    return specs
 
 
 def is_element_wise(spec: Spec) -> bool:

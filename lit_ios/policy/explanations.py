@@ -80,7 +80,7 @@ def explain(rule: StoppingRule, columns: Tensor, time: Tensor, carry: Tensor) ->
         margin=margin,
         threshold=float(carry[0, THRESHOLD]),
         stop=bool(judged.stop[0]),
-        stop_gain=float(combine(judged.q[..., 0])[0]),
+        stop_gain=float(combine(torch, judged.q[..., 0])[0]),
         continuation_gain=None if gain is None else float(gain[0]),
         average_margin=average,
         shares=dict(zip(names, shares.tolist(), strict=True)),
@@ -96,7 +96,7 @@ def _margins(rule: StoppingRule, points: Tensor, before: Tensor, t: Tensor) -> T
     if before.shape[-1]:
         state, h = points[:, :-1], h * points[:, -1:]
     q = rule.values(state, rule.memory.advance(h, state, steps))
-    return torch.as_tensor(combine(q[..., 0] - q[..., 1]))
+    return torch.as_tensor(combine(torch, q[..., 0] - q[..., 1]))
 
 
 def _line_rule(panels: int) -> tuple[Tensor, Tensor]:

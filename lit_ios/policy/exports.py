@@ -75,7 +75,7 @@ class ExportedStep(nn.Module):
         """Judge rows."""
         judged = self.rule.step(columns, time, carry, self.missing)
         outputs = [judged.margin, judged.probability, judged.stop, judged.carry]
-        outputs.append(combine(judged.q[..., 0]))
+        outputs.append(combine(torch, judged.q[..., 0]))
         if self._has_gain:
             dtype = self.rule.epsilon.dtype
             state, h = judged.state.to(dtype), judged.h.to(dtype)

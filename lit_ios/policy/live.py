@@ -8,7 +8,7 @@ import torch
 from lit_ios.carry import Advanced, Missing, advance
 from lit_ios.live import LiveRule, Observations
 from lit_ios.rule import StoppingRule
-from lit_ios.rule.numpy_parts import NumpyParts, numpy_parts
+from lit_ios.rule.numpy_parts import NumpyParts, OneRow, numpy_parts
 from lit_ios.trajectories import FloatArray
 
 
@@ -58,4 +58,5 @@ def live_rule(rule: StoppingRule, time_unit: str) -> LiveRule:
         time_unit=time_unit,
         fingerprint=rule.fingerprint,
         unknown=encoder.unknown,
+        one=None if parts is None else OneRow(parts),
     )

@@ -6,6 +6,7 @@ matrix products. Numbers are doubles, as when whole paths are judged, so that bo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lit_ios.carry import CLOCK, combine, memory_of
+from lit_ios.live import Decision
 from lit_ios.rule.encoders import ColumnEncoder, ConditionEncoder, Encoder, one_hot, scale_within
 from lit_ios.rule.heads import MLPHead
 from lit_ios.rule.layers import StackedLayerNorm, StackedLinear
@@ -64,6 +67,76 @@ class NumpyParts:
     def soften(self, margin: FloatArray) -> FloatArray:
         """Return σ(m/ε), which cannot overflow as a hyperbolic tangent."""
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 / self.epsilon * margin))
+
+
+class OneRow:
+    """`lit_ios.carry.advance` for one row at a time, in numbers where arrays take longer.
+
+    Args:
+        parts: of the rule.
+    """
+
+    def __init__(self, parts: NumpyParts) -> None:
+        self.parts, layout = parts, parts.layout
+        self.lags, self.features = layout.lags, layout.features
+        self.recent, self.width = layout.recent, layout.width
+        self.dim = (layout.lags + 1) * layout.features + parts.include_time
+        self.probe = np.zeros(layout.features)  # times features: 0, or NaN if one is not finite
+        self.plain = parts.encode is _same
+
+    def __call__(
+        self, columns: FloatArray, time: float, carry: FloatArray
+    ) -> tuple[Decision, FloatArray] | None:
+        """Return the decision and the path's new carry; None leaves what is unusual to `advance`.
+
+        Args:
+            columns: (C,) raw.
+            time: NaN for a usual step after the last row.
+            carry: (W,).
+        """
+        parts = self.parts
+        rows, threshold, start, last, timed, first_stop = carry[: len(CLOCK)].tolist()
+        given = time == time
+        now = time if given else (last + parts.time_step if rows else 0.0)
+        if rows:
+            fits = given == (timed > 0) or not (given or parts.include_time)
+            if not (now > last and fits and now - start < math.inf):
+                return None
+        else:
+            start, timed = now, float(given)
+            if not math.isfinite(now):
+                return None
+        features = columns[None] if self.plain else parts.encode(columns[None])  # (1, D)
+        raw = np.empty((1, self.dim))
+        raw[:, : self.features] = features
+        if self.lags:
+            recent = carry[self.recent] if rows else np.tile(features[0], self.lags)
+            raw[0, self.features : self.features + len(recent)] = recent
+        if parts.include_time:
+            raw[0, -1] = now - start
+        state = (raw - parts.mean) / parts.spread
+        following = np.empty(self.width)
+        if parts.gain and parts.members == 1:
+            y = carry[-1] + apply(parts.gain, state)[0, 0] * parts.gamma**rows
+            following[-1] = y
+            q = apply(parts.network, np.append(state, y)[None])
+        else:
+            h = parts.remember(memory_of(parts.layout, carry[None]), state, np.array([rows]))
+            q = parts.judge(state, h)
+            if parts.layout.memory:
+                following[self.recent.stop :] = h.ravel()  # (K, 1, C), as a carry has it
+        margins = q[..., 0] - q[..., 1]
+        margin = float(combine(np, margins)[0] + (features @ self.probe)[0])
+        if margin != margin:
+            return None
+        stop = margin >= threshold
+        first = stop and first_stop < 0
+        following[: len(CLOCK)] = (
+            rows + 1, threshold, start, now, timed, rows if first else first_stop
+        )  # fmt: skip
+        following[self.recent] = raw[0, : self.recent.stop - self.recent.start]
+        probability = 0.5 + 0.5 * math.tanh(0.5 / parts.epsilon * (margin - threshold))
+        return Decision(stop, margin, probability, first, int(rows), now - start), following
 
 
 def numpy_parts(rule: StoppingRule) -> NumpyParts | None:

@@ -58,7 +58,7 @@ class StoppingRule(nn.Module):
         memory: class_path and init_args of a Memory; null for none.
         lags: how many earlier rows are part of the state.
         include_time: whether the time since the path began is part of the state.
-        members: number of networks, whose mean decides.
+        members: number of networks, the median of whose margins decides.
         gamma: discount factor γ.
         epsilon: temperature ε of the soft policy.
         dynamics: whether the rule has a model of what comes next.
@@ -182,7 +182,7 @@ class StoppingRule(nn.Module):
             probability=stop_probability(margin - self.threshold, self.epsilon),
             stop=stop,
             first_stop=first_stops(stop, paths.step, paths.path, len(paths.stopped)),
-            stop_gain=combine(q[..., 0]),
+            stop_gain=combine(torch, q[..., 0]),
             continuation_gain=self.continuation_gain(*remembered, paths.step) if gains else None,
             margin_spread=margins.std(0) if self.members > 1 else None,
         )
@@ -191,9 +191,12 @@ class StoppingRule(nn.Module):
     def combined(margins: Tensor, judges: Tensor | None, paths: PathBatch) -> Tensor:
         """Return one margin per row, of the members that judge its path; (…, M) → (M,)."""
         if judges is None:
-            return torch.as_tensor(combine(margins))
+            return torch.as_tensor(combine(torch, margins))
         asked = judges[:, paths.path]  # (K, M)
-        return margins.masked_fill(~asked, 0.0).sum(0) / asked.sum(0)
+        ordered = margins.masked_fill(~asked, torch.inf).sort(0).values
+        count = asked.sum(0, keepdim=True)
+        middle = ordered.gather(0, torch.cat([(count - 1) // 2, count // 2]))
+        return middle.mean(0)
 
     def remember(self, paths: PathBatch) -> Remembered:
         """Return the states of all rows and what their paths remember at each."""
@@ -213,7 +216,7 @@ class StoppingRule(nn.Module):
             features = self.head.features(state, h)
             next_value = self.value_at(self.predict(state, h, features)[0], h, t)
             gain = recovered_gains(self.head.values(features), next_value, self.gamma).go
-        return None if gain is None else combine(gain)
+        return None if gain is None else combine(torch, gain)
 
     # The learnt world ----------------------------------------------------------------------------
 
