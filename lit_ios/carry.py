@@ -103,42 +103,55 @@ def advance(
         missing: whether the last known value stands in for a feature that is missing.
     """
     layout = parts.layout
-    rows, threshold, start, last, timed, first_stop = (carry[:, i] for i in range(len(CLOCK)))
-    first = rows == 0
+    rows, threshold, start, last, timed, first_stop = _columns(carry[:, : len(CLOCK)])  # (B, 1)
+    first, time = rows == 0, time[:, None]
     given = time == time
     now = xp.where(given, time, xp.where(first, 0.0, last + parts.time_step))
     start = xp.where(first, now, start)
     timed = xp.where(first, given * xp.ones_like(now), timed)
     elapsed = now - start
-    known = xp.isfinite(elapsed) & (first | ((now > last) & _clock_fits(parts, given, timed)))
+    known = _finite(xp, elapsed) & (first | ((now > last) & _clock_fits(parts, given, timed)))
 
     features = parts.encode(columns)  # (B, D)
     recent = carry[:, layout.recent]
     if missing == "last":
         before = recent[:, : layout.features]
-        features = xp.where(xp.isfinite(features) | first[:, None], features, before)
-    known = known & xp.isfinite(features).all(1)
+        features = xp.where(_finite(xp, features) | first, features, before)
     pieces = [features]
     if layout.lags:
-        filled = xp.concatenate([features] * layout.lags, 1)
-        recent = xp.where(first[:, None], filled, recent)
+        recent = xp.where(first, xp.concatenate([features] * layout.lags, 1), recent)
         pieces.append(recent)
     if parts.include_time:
-        pieces.append(elapsed[:, None])
+        pieces.append(elapsed)
     raw = xp.concatenate(pieces, 1) if len(pieces) > 1 else features
     state = parts.scale(raw)
 
-    h = parts.remember(memory_of(layout, carry), state, rows)
+    h = parts.remember(memory_of(layout, carry), state, rows[:, 0])
     q = parts.judge(state, h)
-    margin = xp.where(known, combine(xp, q[..., 0] - q[..., 1]), xp.nan)
+    margin = combine(xp, q[..., 0] - q[..., 1])[:, None]
+    margin = xp.where(known & _finite(xp, features).all(1)[:, None], margin, xp.nan)
     stop = margin >= threshold
     stopped = xp.where((first_stop < 0) & stop, rows, first_stop)
-    clock = [rows + 1, threshold, start, now, timed, stopped]
-    newest = [features, recent[:, : (layout.lags - 1) * layout.features]] if layout.lags else [
-        features
-    ]  # fmt: skip
-    carry = xp.concatenate([xp.stack(clock, 1), *newest, _pack(layout, h, carry)], 1)
-    return Advanced(margin, parts.soften(margin - threshold), stop, carry, raw, state, h, q)
+    pieces = [rows + 1, threshold, start, now, timed, stopped, features]
+    if layout.lags > 1:
+        pieces.append(recent[:, : (layout.lags - 1) * layout.features])
+    if layout.memory:
+        pieces.append(_packed(layout, h))
+    probability = parts.soften(margin - threshold)
+    carry = xp.concatenate(pieces, 1)
+    return Advanced(margin[:, 0], probability[:, 0], stop[:, 0], carry, raw, state, h, q)
+
+
+def _columns(clock: Any) -> Any:
+    """Return the columns of a matrix, (B, 1) each: in one operation where torch exports them."""
+    if hasattr(clock, "split"):
+        return clock.split(1, 1)
+    return [clock[:, i : i + 1] for i in range(clock.shape[1])]
+
+
+def _finite(xp: Any, values: Any) -> Any:
+    """Say which values are finite, in few operations."""
+    return abs(values) < xp.inf
 
 
 def _clock_fits(parts: Parts, given: Any, timed: Any) -> Any:
@@ -155,13 +168,11 @@ def memory_of(layout: Layout, carry: Any) -> Any:
     return h.reshape(-1, layout.members, layout.memory).swapaxes(0, 1)
 
 
-def _pack(layout: Layout, h: Any, carry: Any) -> Any:
+def _packed(layout: Layout, h: Any) -> Any:
     """Return the memory as it lies in a carry; (…, B, C) → (B, K·C)."""
-    if not layout.memory:
-        return carry[:, layout.width :]
-    if layout.members > 1:
-        h = h.swapaxes(0, 1).reshape(-1, layout.members * layout.memory)
-    return h
+    if layout.members == 1:
+        return h
+    return h.swapaxes(0, 1).reshape(-1, layout.members * layout.memory)
 
 
 def combine(xp: Any, values: Any) -> Any:
