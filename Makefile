@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint setup clean
+.PHONY: demo test test-fast lint setup clean
 
 setup: .venv/.ready
 
@@ -18,6 +18,9 @@ demo: setup ## train the default model on the embedded simulator and show the re
 
 test: setup ## all tests, on two processes
 	.venv/bin/python -m pytest -n 2 --dist worksteal
+
+test-fast: setup ## those that take no command line, no second process and no long training
+	.venv/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 lint: setup
 	.venv/bin/ruff check .

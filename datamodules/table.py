@@ -188,7 +188,7 @@ class TableData(TrajectoryDataModule):
     def _read_share(
         self, file: str, roles: TableRoles, deal: Callable[[BoolArray], dict[str, IntArray]]
     ) -> dict[str, TrajectorySet]:
-        """Read the paths of this process in each part: every so many processes-th one."""
+        """Read the paths of this process in each part; processes take turns."""
         rank, processes = self._shard
 
         def choose(outline: Outline) -> IntArray:

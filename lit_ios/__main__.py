@@ -66,7 +66,7 @@ def _calibrate(options: argparse.Namespace) -> None:
     split = options.split or ("test" if guarantee or folds else "val")
     data, columns = _data(options, options.checkpoint, split)
     if options.data is None:
-        print(f"calibrating on the {split} paths of the run: measure on others from now on")
+        print(f"calibrating on the {split} paths of the run: measure on others from here on")
     before = policy.threshold
     found = policy.calibrate(
         data, max_event_miss_rate=options.max_event_miss_rate, miss_cost=options.miss_cost,

@@ -1,4 +1,4 @@
-"""Errors a user can mend, and checks of arguments that several places share."""
+"""Errors a user can fix, and checks of arguments that several places share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class UserError(ValueError):
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Refuse a value that is none of a Literal's."""
+    """Refuse a value that a Literal does not list."""
     allowed = get_args(choices)
     if value not in allowed:
         raise UserError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}")

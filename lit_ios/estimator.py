@@ -127,7 +127,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.stack([1 - stop, stop], axis=1)
 
     def score(self, X: Any, y: Any, groups: Any = None, times: Any = None) -> float:  # noqa: N803
-        """Return the balanced accuracy M1: rows count as stopped from the first stop on."""
+        """Return the balanced accuracy M1: a row counts as stopped at and after the first stop."""
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)  # noqa: N806
         paths, _ = self._paths(X, groups, times, y == self.classes_[1])

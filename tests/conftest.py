@@ -15,6 +15,21 @@ from lit_ios.trajectories import Trajectory, TrajectorySet
 
 torch.set_num_threads(1)
 
+# whole command lines, other processes, generated files: make test-fast leaves them out
+SLOW = (
+    "benchmarks/", "cli/", "datamodules/simulators/", "metrics/test_metrics_two_processes.py",
+    "modules/test_folds.py", "modules/test_validated_margin.py", "policy/test_checkpoints.py",
+    "policy/test_estimator.py", "policy/test_exports.py", "readers/test_generated_tables.py",
+    "test_extending.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what takes long."""
+    for item in items:
+        if str(item.path.relative_to(ROOT / "tests")).startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture
 def paths() -> TrajectorySet:

@@ -19,7 +19,7 @@ class Simulator(Protocol):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the state's coordinates; time is none of them."""
+        """Names of the state's coordinates; time is not one of them."""
         ...
 
     @property

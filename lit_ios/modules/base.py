@@ -1,39 +1,27 @@
-"""The base of all variants: a rule, one loss per part, one training step."""
+"""The base of all variants: a rule, its settings, and what it takes over from the data."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
-from pytorch_lightning.plugins import Precision
 from torch import Tensor, nn
 
 from lit_ios.batches import TrainBatch
 from lit_ios.checkpoints import describe
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.data_record import DataRecord, Inputs, InputSettings
-from lit_ios.functional import PolicyLoss, margin, policy_loss
 from lit_ios.imports import Spec, as_spec, class_path
-from lit_ios.modules.evaluation import Margin, RuleEvaluation
-from lit_ios.modules.flat import FlatParts
-from lit_ios.modules.optimizers import (
-    is_element_wise,
-    make_optimizer,
-    optimizer_specs,
-    together,
-)
-from lit_ios.modules.terms import TermMeans
+from lit_ios.modules.evaluation import Margin
+from lit_ios.modules.learning import Part, PartLearning, Updates
+from lit_ios.modules.optimizers import optimizer_specs
 from lit_ios.modules.views import View
 from lit_ios.rule import MLPHead, StoppingRule
 from lit_ios.rule.layers import Activation, Normalisation
 
-Part = Literal["dynamics", "q", "gain"]
-Updates = Literal["joint", "alternating"]
 
-
-class StoppingModule(RuleEvaluation):
+class StoppingModule(PartLearning):
     """Learns a rule, Q(s, stop) and Q(s, continue), from stopped paths.
 
     A variant declares its `parts` and gives one loss for each, `<part>_loss`. In Python,
@@ -98,7 +86,6 @@ class StoppingModule(RuleEvaluation):
         check_number("gradient_clip", 1.0 if gradient_clip is None else gradient_clip, above=0)
         check_choice("updates", updates, Updates)
         self.save_hyperparameters()
-        self.automatic_optimization = False
         self.members, self.bootstrap, self.updates = members, bootstrap, updates
         self.policy_weight, self.gradient_clip = policy_weight, gradient_clip
         self.learning_rate, self.learning_rate_decay = learning_rate, learning_rate_decay
@@ -116,7 +103,6 @@ class StoppingModule(RuleEvaluation):
         )
         self.register_buffer("confidence", torch.tensor(1.0))  # in synthetic rows, E4
         self._optimizers = optimizer_specs(optimizer, self.parts)
-        self._terms = TermMeans()
         self.record: DataRecord | None = None
 
     @classmethod
@@ -183,103 +169,3 @@ class StoppingModule(RuleEvaluation):
                 f"{own[0].tolist()} are not those of the training paths "
                 f"{self.record.statistics.mean.tolist()}"
             )
-
-    def configure_optimizers(self) -> Any:
-        """One optimizer and one exponential schedule per part."""
-        configured = []
-        parameters = [list(self.part_parameters(part)) for part in self.parts]
-        self._flat = FlatParts(parameters)
-        for own, piece, spec in zip(parameters, self._flat.pieces, self._optimizers, strict=True):
-            stepped = [piece] if is_element_wise(spec) else own
-            optimizer = make_optimizer(spec, stepped, self.learning_rate)
-            schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.learning_rate_decay)
-            configured.append({"optimizer": optimizer, "lr_scheduler": schedule})
-        return configured
-
-    def training_step(self, batch: list[TrainBatch], batch_idx: int) -> None:
-        """Update every part once for each batch of a chunk; the only training step there is."""
-        wrapped = self._as_list(self.optimizers())
-        self._flat.collect()
-        if self._needs_wrapping():
-            for one in batch:
-                self._learn(one, wrapped, self.manual_backward)
-            return
-        # Lightning's hooks around each backward pass and optimizer step take as long as a quarter
-        # of the step: one batch of a chunk goes through them, so that the call is counted
-        self._learn(batch[0], wrapped, self.manual_backward)
-        plain = [optimizer.optimizer for optimizer in wrapped]
-        if self.updates == "joint" and len(batch) > 1:
-            plain = together(plain)
-        for one in batch[1:]:
-            self._learn(one, plain, Tensor.backward)
-
-    def _needs_wrapping(self) -> bool:
-        """Say whether each backward pass must go through the strategy: DDP, or mixed precision."""
-        trainer = self.trainer
-        return trainer.world_size > 1 or type(trainer.precision_plugin) is not Precision
-
-    def _learn(
-        self, batch: TrainBatch, optimizers: list[Any], backward: Callable[[Tensor], Any]
-    ) -> None:
-        """Update every part once."""
-        records: dict[str, Any] = {}
-        if self.updates == "joint":
-            view = self.view(batch)
-            losses = [self._part_loss(part, view, records) for part in self.parts]
-            self._update(sum(losses[1:], losses[0]), range(len(losses)), optimizers, backward)
-        else:
-            for i, part in enumerate(self.parts):
-                loss = self._part_loss(part, self.view(batch), records)
-                self._update(loss, [i], [optimizers[i]], backward)
-        self._terms.add(records)
-
-    def _part_loss(self, part: Part, view: View, records: dict[str, Any]) -> Tensor:
-        """Return the loss of a part, and keep the record of its terms."""
-        records[part] = getattr(self, f"{part}_loss")(view)
-        loss: Tensor = records[part][0]
-        if part == "q" and self.policy_weight > 0:
-            records["policy"] = self._policy_loss(view)
-            loss = loss + self.policy_weight * records["policy"].total
-        return loss
-
-    def _policy_loss(self, view: View) -> PolicyLoss:
-        batch = view.batch
-        weight = 1 - batch.synthetic  # as M1 counts: every row, also where no transition is known
-        weight = weight if batch.seen is None else weight * batch.seen
-        return policy_loss(
-            margin(view.q), batch.action, view.first_row, weight, epsilon=self.rule.epsilon
-        )
-
-    def _update(
-        self,
-        loss: Tensor,
-        parts: Iterable[int],
-        optimizers: list[Any],
-        backward: Callable[[Tensor], Any],
-    ) -> None:
-        self._flat.gradient.zero_()
-        backward(loss if loss.ndim == 0 else loss.sum())
-        if self.gradient_clip is not None:
-            for part in parts:
-                self._flat.clip(part, self.gradient_clip, self.members)
-        for optimizer in optimizers:
-            optimizer.step()
-
-    def on_train_epoch_end(self) -> None:
-        """Log the epoch's mean losses and learning rates, then let the rates decay."""
-        values = self._terms.means(self.trainer.strategy.reduce)
-        for name, value in values.items():
-            if not math.isfinite(value):
-                raise UserError(
-                    f"training diverged in epoch {self.current_epoch}: {name} is {value}; "
-                    "a smaller learning_rate or gradient_clip may help"
-                )
-        for part, schedule in zip(self.parts, self._as_list(self.lr_schedulers()), strict=True):
-            values[f"schedule/learning_rate_{part}"] = schedule.get_last_lr()[0]
-            schedule.step()
-        self.log_once({name: torch.tensor(value) for name, value in values.items()})
-
-    @staticmethod
-    def _as_list(value: Any) -> list[Any]:
-        """Undo Lightning's unpacking of a list of one."""
-        return value if isinstance(value, list) else [value]

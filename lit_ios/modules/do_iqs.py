@@ -9,7 +9,7 @@ from lit_ios.checks import UserError, check_choice
 from lit_ios.data_record import DataRecord
 from lit_ios.functional import GainLoss, GainTarget, gain_loss, gain_target
 from lit_ios.imports import class_path
-from lit_ios.modules.base import Part
+from lit_ios.modules.learning import Part
 from lit_ios.modules.model_based import ModelBasedIQS
 from lit_ios.modules.views import GainView
 from lit_ios.rule import GainMemory

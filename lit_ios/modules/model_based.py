@@ -11,8 +11,8 @@ from torch.func import functional_call
 from lit_ios.batches import TrainBatch
 from lit_ios.checks import check_choice
 from lit_ios.functional import DynamicsError, DynamicsLoss, dynamics_loss
-from lit_ios.modules.base import Part
 from lit_ios.modules.iqs import IQS
+from lit_ios.modules.learning import Part
 from lit_ios.modules.views import PredictedView
 from lit_ios.rule import StoppingRule
 

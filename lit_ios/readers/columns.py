@@ -45,7 +45,7 @@ class Source:
         return kind.value_type if pa.types.is_dictionary(kind) else kind
 
     def check_text(self, column: str) -> None:
-        """Refuse bytes that are no text."""
+        """Refuse bytes that are not text."""
         kind = self.kind(column)
         try:
             self.table[column].validate(full=True)
@@ -69,7 +69,7 @@ class Source:
         return str(self.table[column].slice(row, 1).cast(pa.string())[0])
 
     def in_its_file(self, row: int) -> tuple[str, int]:
-        """Return the file a row is from, and which of its rows it is, from 0 on."""
+        """Return the file a row is from, and which of its rows it is, counting from 0."""
         if self.numbers_of_rows is not None:
             row = int(self.numbers_of_rows[row])
         for file, length in self.parts[:-1]:
@@ -118,7 +118,7 @@ class Source:
         return 0
 
     def _first_no_time(self, column: str) -> int:
-        """Return the first row that is no date, or where most are no dates, no number."""
+        """Return the first row that is not a date, or, where most are not, not a number."""
         texts = self.texts(column).to_pylist()
         dates = sum(_is_date(text) for text in texts) * 2 > len(texts)
         for row, text in enumerate(texts):

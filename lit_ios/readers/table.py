@@ -72,7 +72,7 @@ class TableRoles:
 
     @property
     def others(self) -> list[str]:
-        """Columns that are no features."""
+        """Columns that are not features."""
         named = (self.path_column, self.time_column, self.stop_column, self.censored_column)
         return [name for name in named if name is not None]
 

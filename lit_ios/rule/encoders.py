@@ -144,7 +144,7 @@ class ColumnEncoder(Encoder):
         return encoded
 
     def unknown(self, row: FloatArray) -> str | None:
-        """Name a category that is none of the known ones."""
+        """Name a category that is not a known one."""
         for name, known in self.categories.items():
             code = row[self.columns.index(name)]
             if code not in range(len(known)):

@@ -49,7 +49,7 @@ def split_numbers(
 
 
 def _sizes(count: int, weights: FloatArray) -> IntArray:
-    """Divide so many paths by weight, at least one to each set as long as they last."""
+    """Divide `count` paths by weight, at least one to each set as long as they last."""
     ends = np.round(np.cumsum(weights) / weights.sum() * count).astype(int)
     for i in range(len(ends)):
         ends[i] = max(ends[i], (ends[i - 1] if i else 0) + 1)

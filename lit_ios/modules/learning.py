@@ -1,0 +1,150 @@
+"""How the parts of a module learn: one optimizer each, one training step for all variants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Literal
+
+import torch
+from pytorch_lightning.plugins import Precision
+from torch import Tensor, nn
+
+from lit_ios.batches import TrainBatch
+from lit_ios.checks import UserError
+from lit_ios.functional import PolicyLoss, margin, policy_loss
+from lit_ios.imports import Spec
+from lit_ios.modules.evaluation import Margin, RuleEvaluation
+from lit_ios.modules.flat import FlatParts
+from lit_ios.modules.optimizers import is_element_wise, make_optimizer, together
+from lit_ios.modules.terms import TermMeans
+from lit_ios.modules.views import View
+
+Part = Literal["dynamics", "q", "gain"]
+Updates = Literal["joint", "alternating"]
+
+
+class PartLearning(RuleEvaluation):
+    """Steps every part by its own loss, `<part>_loss`."""
+
+    parts: ClassVar[tuple[Part, ...]]
+    members: int
+    updates: Updates
+    policy_weight: float
+    gradient_clip: float | None
+    learning_rate: float
+    learning_rate_decay: float
+    _optimizers: list[Spec]  # of each part
+
+    def __init__(self, margin: Margin, metrics: dict[str, str] | None = None) -> None:
+        super().__init__(margin, metrics)
+        self.automatic_optimization = False
+        self._terms = TermMeans()
+
+    def view(self, batch: TrainBatch) -> View:
+        """Look at a batch under the current weights."""
+        raise NotImplementedError
+
+    def part_parameters(self, part: Part) -> Iterable[nn.Parameter]:
+        """Return what the optimizer of `part` steps."""
+        raise NotImplementedError
+
+    def configure_optimizers(self) -> Any:
+        """One optimizer and one exponential schedule per part."""
+        configured = []
+        parameters = [list(self.part_parameters(part)) for part in self.parts]
+        self._flat = FlatParts(parameters)
+        for own, piece, spec in zip(parameters, self._flat.pieces, self._optimizers, strict=True):
+            stepped = [piece] if is_element_wise(spec) else own
+            optimizer = make_optimizer(spec, stepped, self.learning_rate)
+            schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.learning_rate_decay)
+            configured.append({"optimizer": optimizer, "lr_scheduler": schedule})
+        return configured
+
+    def training_step(self, batch: list[TrainBatch], batch_idx: int) -> None:
+        """Update every part once for each batch of a chunk; the only training step there is."""
+        wrapped = self._as_list(self.optimizers())
+        self._flat.collect()
+        if self._needs_wrapping():
+            for one in batch:
+                self._learn(one, wrapped, self.manual_backward)
+            return
+        # Lightning's hooks around each backward pass and optimizer step take as long as a quarter
+        # of the step: one batch of a chunk goes through them, so that the call is counted
+        self._learn(batch[0], wrapped, self.manual_backward)
+        plain = [optimizer.optimizer for optimizer in wrapped]
+        if self.updates == "joint" and len(batch) > 1:
+            plain = together(plain)
+        for one in batch[1:]:
+            self._learn(one, plain, Tensor.backward)
+
+    def _needs_wrapping(self) -> bool:
+        """Say whether each backward pass must go through the strategy: DDP, or mixed precision."""
+        trainer = self.trainer
+        return trainer.world_size > 1 or type(trainer.precision_plugin) is not Precision
+
+    def _learn(
+        self, batch: TrainBatch, optimizers: list[Any], backward: Callable[[Tensor], Any]
+    ) -> None:
+        """Update every part once."""
+        records: dict[str, Any] = {}
+        if self.updates == "joint":
+            view = self.view(batch)
+            losses = [self._part_loss(part, view, records) for part in self.parts]
+            self._update(sum(losses[1:], losses[0]), range(len(losses)), optimizers, backward)
+        else:
+            for i, part in enumerate(self.parts):
+                loss = self._part_loss(part, self.view(batch), records)
+                self._update(loss, [i], [optimizers[i]], backward)
+        self._terms.add(records)
+
+    def _part_loss(self, part: Part, view: View, records: dict[str, Any]) -> Tensor:
+        """Return the loss of a part, and keep the record of its terms."""
+        records[part] = getattr(self, f"{part}_loss")(view)
+        loss: Tensor = records[part][0]
+        if part == "q" and self.policy_weight > 0:
+            records["policy"] = self._policy_loss(view)
+            loss = loss + self.policy_weight * records["policy"].total
+        return loss
+
+    def _policy_loss(self, view: View) -> PolicyLoss:
+        batch = view.batch
+        weight = 1 - batch.synthetic  # as M1 counts: every row, also where no transition is known
+        weight = weight if batch.seen is None else weight * batch.seen
+        return policy_loss(
+            margin(view.q), batch.action, view.first_row, weight, epsilon=self.rule.epsilon
+        )
+
+    def _update(
+        self,
+        loss: Tensor,
+        parts: Iterable[int],
+        optimizers: list[Any],
+        backward: Callable[[Tensor], Any],
+    ) -> None:
+        self._flat.gradient.zero_()
+        backward(loss if loss.ndim == 0 else loss.sum())
+        if self.gradient_clip is not None:
+            for part in parts:
+                self._flat.clip(part, self.gradient_clip, self.members)
+        for optimizer in optimizers:
+            optimizer.step()
+
+    def on_train_epoch_end(self) -> None:
+        """Log the epoch's mean losses and learning rates, then let the rates decay."""
+        values = self._terms.means(self.trainer.strategy.reduce)
+        for name, value in values.items():
+            if not math.isfinite(value):
+                raise UserError(
+                    f"training diverged in epoch {self.current_epoch}: {name} is {value}; "
+                    "a smaller learning_rate or gradient_clip may help"
+                )
+        for part, schedule in zip(self.parts, self._as_list(self.lr_schedulers()), strict=True):
+            values[f"schedule/learning_rate_{part}"] = schedule.get_last_lr()[0]
+            schedule.step()
+        self.log_once({name: torch.tensor(value) for name, value in values.items()})
+
+    @staticmethod
+    def _as_list(value: Any) -> list[Any]:
+        """Undo Lightning's unpacking of a list of one."""
+        return value if isinstance(value, list) else [value]
