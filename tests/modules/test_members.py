@@ -139,6 +139,7 @@ def test_each_member_draws_as_many_paths_as_there_are():
     assert abs(left_out - (1 - 1 / 30) ** 30) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["do_iqs_lb", "iqs_smote", "classifier"])
 def test_members_train_test_predict_and_resume(model, run_train, tmp_path):
     members = "--model.init_args.members=3"

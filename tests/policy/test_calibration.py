@@ -91,7 +91,7 @@ def test_cheapest_threshold_costs_no_more_than_any_other(seed):
 def test_live_paths_decide_as_whole_ones_at_the_threshold_chosen(variant, cost):
     policy, paths = make_policy(variant), random_paths(15)
     wishes = [{"miss_cost": cost, "time_cost": 1.0}, {"max_event_miss_rate": 0.3}, {}]
-    thresholds = [policy.calibrate(paths, **wish).threshold for wish in wishes]
+    thresholds = [policy.calibrate(paths, **goal).threshold for goal in wishes]
     for threshold in [*thresholds, *policy.frontier(paths, draws=1).threshold]:
         policy.threshold = float(threshold)
         whole = policy.margins(paths) >= policy.threshold
@@ -135,19 +135,19 @@ def balanced_accuracy(policy, paths):
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("goal", "message"),
     [
         ({"miss_cost": 1.0}, "needed together"),
-        ({"max_event_miss_rate": 0.1, "miss_cost": 1.0, "time_cost": 1.0}, "not by both"),
+        ({"max_event_miss_rate": 0.1, "miss_cost": 1.0, "time_cost": 1.0}, "not by two"),
         ({"max_event_miss_rate": 0.0}, "max_event_miss_rate"),
         ({"max_event_miss_rate": 1.5}, "max_event_miss_rate"),
         ({"miss_cost": -1.0, "time_cost": 1.0}, "miss_cost"),
     ],
 )
-def test_wrong_wishes_are_refused(wish, message):
+def test_goals_that_cannot_be_are_refused(goal, message):
     policy = make_policy("iqs")
     with pytest.raises(UserError, match=message):
-        policy.calibrate(random_paths(), **wish)
+        policy.calibrate(random_paths(), **goal)
     assert policy.threshold == pytest.approx(0.05)
 
 

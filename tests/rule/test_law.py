@@ -117,6 +117,7 @@ EXPORTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize(("encoder", "head", "memory", "options"), EXPORTED)
 def test_exported_programs_keep_the_law(encoder, head, memory, options, timed, tmp_path):
