@@ -120,13 +120,18 @@ class OneRow:
             y = carry[-1] + apply(parts.gain, state)[0, 0] * parts.gamma**rows
             following[-1] = y
             q = apply(parts.network, np.append(state, y)[None])
-        else:
+        elif parts.gain:
             h = parts.remember(memory_of(parts.layout, carry[None]), state, np.array([rows]))
             q = parts.judge(state, h)
-            if parts.layout.memory:
-                following[self.recent.stop :] = h.ravel()  # (K, 1, C), as a carry has it
-        margins = q[..., 0] - q[..., 1]
-        margin = float(combine(np, margins)[0] + (features @ self.probe)[0])
+            following[self.recent.stop :] = h.ravel()  # (K, 1, C), as a carry has it
+        else:
+            q = apply(parts.network, state)
+        if parts.members == 1:
+            stop_value, go_value = q[0].tolist()
+            margin = stop_value - go_value
+        else:
+            margin = float(combine(np, q[..., 0] - q[..., 1])[0])
+        margin += float(features[0].dot(self.probe))
         if margin != margin:
             return None
         stop = margin >= threshold
