@@ -5,7 +5,7 @@ the two members that left it out; in use, all eight judge together. Two and eigh
 same mean in expectation, but not the same lower median, which is the smaller of two and the fourth
 of eight. For each way of combining members the threshold is chosen anew on the margins of the best
 checkpoint, and test paths are compared with held-out paths. The checkpoint is the one that
-training kept, which compares epochs by the mean.
+training kept, which compares epochs by the lower median (by the mean in the runs of gap.json).
 
 Finished runs are kept in a JSON file, one by one; a second call does only what is missing.
 """

@@ -194,9 +194,8 @@ class StoppingRule(nn.Module):
             return torch.as_tensor(combine(torch, margins))
         asked = judges[:, paths.path]  # (K, M)
         ordered = margins.masked_fill(~asked, torch.inf).sort(0).values
-        count = asked.sum(0, keepdim=True)
-        middle = ordered.gather(0, torch.cat([(count - 1) // 2, count // 2]))
-        return middle.mean(0)
+        middle = (asked.sum(0, keepdim=True) - 1) // 2
+        return ordered.gather(0, middle)[0]
 
     def remember(self, paths: PathBatch) -> Remembered:
         """Return the states of all rows and what their paths remember at each."""

@@ -67,8 +67,8 @@ def test_margins_are_kept_of_the_members_that_judge_the_path():
     assert kept.tolist() == [[10, 11, 22], [30, 31, 32]]
 
 
-def test_mean_chooses_the_threshold_that_training_chose(trained):
-    found = gap.compare(trained)["mean"]["threshold"]
+def test_lower_median_chooses_the_threshold_that_training_chose(trained):
+    found = gap.compare(trained)["lower_median"]["threshold"]
     assert found == pytest.approx(float(trained.rule.threshold), abs=1e-5)
 
 

@@ -193,7 +193,10 @@ def test_option_wins_over_the_checkpoint(finished, run_train):
         (["fit", "--data.init_args.lags=-1"], "lags must be a number of at least 0"),
         (["fit", "--data.init_args.batch_size=0"], "batch_size must be a number above 0"),
         (["fit", "--threads=0"], "threads must be a number above 0"),
-        (["fit", "--allow=my-package"], "--allow takes the name of a package of yours, got 'my-package'"),
+        (
+            ["fit", "--allow=my-package"],
+            "--allow takes the name of a package of yours, got 'my-package'",
+        ),
         (["fit", "--model.init_args.optimizer=torch.optim.LBFGS"], "LBFGS needs a closure"),
         (["fit", "--model.init_args.head=torch.nn.Linear"], "must be a subclass of .*Head"),
         (
