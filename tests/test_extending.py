@@ -52,7 +52,7 @@ def test_page_has_an_example_of_each_kind():
 
 @pytest.mark.parametrize("file", EXPORTED)
 def test_what_an_example_made_streams_and_runs_without_torch(file, folder):
-    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxruntime", reason="ONNX is an extra")
     policy = StoppingPolicy.load(folder / file.replace(".onnx", ".ckpt"), allow=["my_network"])
     exported = runtime.load(folder / file)
     one, other = policy.stream(), exported.stream()

@@ -42,7 +42,7 @@ class StoppingModule(PartLearning):
         policy_weight: weight κ of the policy objective E11, which trains what balanced accuracy
             measures along whole paths; above 0 it needs `data.init_args.batch_by: paths`.
         members: number of networks trained together, each from its own weights and on its own
-            bootstrap sample of the training paths; the median of their margins decides.
+            bootstrap sample of the training paths; the lower median of their margins decides.
         bootstrap: whether several members see bootstrap samples, or all the same paths; with
             `data.init_args.folds` each sees all but a fold.
         margin: `zero` stops where Q(s, stop) ≥ Q(s, continue); `validated` chooses after each epoch

@@ -58,7 +58,7 @@ class StoppingRule(nn.Module):
         memory: class_path and init_args of a Memory; null for none.
         lags: how many earlier rows are part of the state.
         include_time: whether the time since the path began is part of the state.
-        members: number of networks, the median of whose margins decides.
+        members: number of networks, the lower median of whose margins decides.
         gamma: discount factor γ.
         epsilon: temperature ε of the soft policy.
         dynamics: whether the rule has a model of what comes next.

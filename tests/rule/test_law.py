@@ -10,6 +10,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lit_ios import runtime
 from lit_ios.policy import StoppingPolicy
 from lit_ios.policy.exports import ExportedStep
 from lit_ios.rule import ColumnEncoder, ConditionEncoder, StoppingRule
@@ -121,7 +122,7 @@ EXPORTED = [
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize(("encoder", "head", "memory", "options"), EXPORTED)
 def test_exported_programs_keep_the_law(encoder, head, memory, options, timed, tmp_path):
-    runtime = pytest.importorskip("onnxruntime") and __import__("lit_ios.runtime").runtime
+    pytest.importorskip("onnxruntime", reason="ONNX is an extra")
     rule = random_rule(encoder, head, memory, **options)
     policy = StoppingPolicy(rule)
     paths = raw_paths(encoder, [6, 1, 4], np.random.default_rng(1), timed)
