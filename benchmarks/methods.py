@@ -54,7 +54,7 @@ VARIANTS = {name: _declared(name) for name in BALANCED_ACCURACY}  # the paper's,
 
 VALIDATED = "--model.init_args.margin=validated"
 LAGS = ("--data.init_args.lags=4",)
-E11 = ("--model.init_args.policy_weight=0.3", "--data.init_args.batch_by=paths")
+E11 = ("--model.init_args.policy_weight=0.3",)
 MEMBERS = ("--model.init_args.members=8", "--model.init_args.bootstrap=false")
 FOLDS = ("--model.init_args.members=8", "--data.init_args.folds=4")
 

@@ -7,6 +7,7 @@ from datamodules.memory import PathsData
 from datamodules.simulated import (
     BoundaryExitData,
     ChangePointData,
+    FatigueData,
     GainStoppingData,
     SimulatedData,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "AzureData",
     "BoundaryExitData",
     "ChangePointData",
+    "FatigueData",
     "GainStoppingData",
     "NamedRows",
     "Oversampling",

@@ -67,7 +67,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         neighbors: SMOTE's k, reduced where there are fewer stops.
         smote_kind: `borderline` interpolates only from stops near continue rows.
         batch_size: rows per training batch, before bootstrap.
-        batch_by: `rows` shuffles single rows; `paths` shuffles whole paths, as DO-IQS needs.
+        batch_by: `rows` shuffles single rows; `paths` shuffles whole paths, as a model that
+            remembers a path's past needs; `auto` does what the model needs.
         batches_per_call: batches the trainer hands over at a time; each is still an optimizer
             step of its own. What Lightning counts in batches or steps (limit_train_batches,
             max_steps, log_every_n_steps) are such calls: 1 makes them single batches.
@@ -88,7 +89,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         neighbors: int = 12,
         smote_kind: SmoteKind = "regular",
         batch_size: int = 128,
-        batch_by: BatchBy = "rows",
+        batch_by: Literal["auto", "rows", "paths"] = "auto",
         batches_per_call: int = 64,
         lags: int = 0,
         include_time: bool = True,
@@ -109,7 +110,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         check_number("batch_size", batch_size, above=0)
         check_number("batches_per_call", batches_per_call, above=0)
         check_choice("smote_kind", smote_kind, SmoteKind)
-        check_choice("batch_by", batch_by, BatchBy)
+        check_choice("batch_by", batch_by, Literal["auto", "rows", "paths"])
         self.sampler: Spec | None = None  # of a sampler that is named by its class
         if isinstance(oversampling, dict) or "." in oversampling:
             self.sampler = as_spec("oversampling", oversampling)
@@ -130,6 +131,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         self.lags, self.include_time = lags, include_time
         self.validation_share, self.folds, self.seed = validation_share, folds, seed
         self._own_encoder = None if encoder is None else as_spec("encoder", encoder)
+        self._whole_paths = False  # whether the model needs them
         self._seen: FloatArray | None = None  # (K, P) how often members see training paths
         self._judges: BoolArray | None = None  # (K, P) which members judge validation paths
 
@@ -205,13 +207,22 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Names of the features that the encoder makes."""
         return self.encoder.feature_names
 
-    def prepare_for(self, members: int = 1, bootstrap: bool = True) -> DataRecord:
+    def prepare_for(
+        self, members: int = 1, bootstrap: bool = True, whole_paths: bool = False
+    ) -> DataRecord:
         """Deal the paths out to the members of a model; return what it must know of the data.
 
         Args:
             members: number of networks.
             bootstrap: whether several of them see bootstrap samples of the training paths.
+            whole_paths: whether batches must be of whole paths.
         """
+        if whole_paths and self.batch_by == "rows":
+            raise UserError(
+                "the model remembers a path's past or learns from whole paths, and batch_by: rows "
+                "tears paths apart: set data.init_args.batch_by to auto or paths"
+            )
+        self._whole_paths = whole_paths
         self._seen = self._judges = None
         if self.folds is not None:
             self._judges = self.held_out(members)
@@ -296,6 +307,13 @@ class TrajectoryDataModule(pl.LightningDataModule):
         )
 
     @property
+    def batches_of(self) -> BatchBy:
+        """What batches are made of: as told, or as the model needs."""
+        if self.batch_by == "auto":
+            return "paths" if self._whole_paths else "rows"
+        return self.batch_by
+
+    @property
     def local_bootstrap(self) -> bool:
         """Whether the stop rows of each batch are drawn again."""
         return self.oversampling == "bootstrap" and not self.makes_rows
@@ -361,7 +379,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
             self.training_paths,
             self.synthetic_stops,
             batch_size=self.batch_size,
-            batch_by=self.batch_by,
+            batch_by=self.batches_of,
             bootstrap_ratio=self.ratio if self.local_bootstrap else None,
             seen=self._seen,
             seed=self.seed,

@@ -13,6 +13,7 @@ from datamodules.simulators import (
     ChangeProblem,
     ExitProblem,
     Expert,
+    Fatigue,
     GainProblem,
     GainStopping,
     Horizon,
@@ -150,3 +151,31 @@ class ChangePointData(SimulatedData):
     ) -> None:
         super().__init__(ChangePoint(problem, points), paths, test_paths, **kwargs)
         self.problem = self.name = problem
+
+
+class FatigueData(SimulatedData):
+    """A load that is seen wears a part out, and the damage is not seen.
+
+    Args:
+        exponent: how much more a heavy load wears than a light one.
+        limit_spread: standard deviation of the logarithm of the damage at which a path is stopped.
+        noise_features: features that are pure noise, beside the load.
+        steps: number of rows of a path at the most; one that gets there is censored.
+        **kwargs: see SimulatedData.
+    """
+
+    name = "fatigue"
+
+    def __init__(
+        self,
+        *,
+        exponent: float = 1.2,
+        limit_spread: float = 0.0,
+        noise_features: int = 0,
+        steps: int = 200,
+        paths: int = 175,
+        test_paths: int = 75,
+        **kwargs: Any,
+    ) -> None:
+        simulator = Fatigue(exponent, limit_spread, noise_features, steps)
+        super().__init__(simulator, paths, test_paths, **kwargs)

@@ -221,10 +221,10 @@ def check_module(
     """
     from datamodules import ChangePointData
 
-    data = data or ChangePointData(paths=20, test_paths=5, batch_by="paths")
+    data = data or ChangePointData(paths=20, test_paths=5)
     torch.manual_seed(0)
     model = module.for_data(data, **arguments)
-    model.take_over(data.prepare_for(model.members, model.bootstrap))
+    model.take_over(data.prepare_for(model.members, model.bootstrap, model.needs_paths))
     owned = [id(p) for part in model.parts for p in model.part_parameters(part)]
     missing = [name for name, p in model.named_parameters() if id(p) not in owned]
     _demand(not missing, f"no part trains {', '.join(missing)}: see part_parameters")

@@ -142,8 +142,9 @@ PUBLIC = {
         "StoppingClassifier", "StoppingPolicy", "Trajectory", "TrajectoryError", "TrajectorySet",
     ],
     "lit_ios.rule": [
-        "ColumnEncoder", "ConditionEncoder", "Decisions", "Encoder", "GainMemory", "Head",
-        "MLPHead", "Memory", "NoMemory", "Scaler", "StoppingRule", "Window", "join", "load_rule",
+        "AccumulateMemory", "ColumnEncoder", "ConditionEncoder", "Decisions", "Encoder",
+        "GRUMemory", "GainMemory", "Head", "JoinedMemory", "MLPHead", "Memory", "NoMemory", "Scaler",
+        "StoppingRule", "Window", "join", "load_rule", "memory_spec",
     ],
     "lit_ios.modules": [
         "Classifier", "DOIQS", "IQS", "ModelBasedIQS", "StoppingModule", "View",
@@ -155,7 +156,7 @@ PUBLIC = {
     "lit_ios.live": ["Decision", "Decisions", "LiveRule", "Observations", "Stream", "Streams"],
     "lit_ios.readers": ["Missing", "TableError", "TableRoles", "read_columns", "read_paths"],
     "datamodules": [
-        "AzureData", "BoundaryExitData", "ChangePointData", "GainStoppingData", "NamedRows",
+        "AzureData", "BoundaryExitData", "ChangePointData", "FatigueData", "GainStoppingData", "NamedRows",
         "Oversampling", "PathLoader", "PathsData", "Shard", "SimulatedData", "Splits", "TableData",
         "TrainLoader", "TrajectoryDataModule", "TurbofanData",
     ],

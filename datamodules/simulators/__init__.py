@@ -3,6 +3,7 @@
 from datamodules.simulators.base import Horizon, MarginRegion, Simulator
 from datamodules.simulators.boundary_exit import BoundaryExit, ExitProblem
 from datamodules.simulators.change_points import ChangePoint, ChangeProblem
+from datamodules.simulators.fatigue import Fatigue
 from datamodules.simulators.gain_stopping import Expert, GainProblem, GainStopping
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "ChangeProblem",
     "ExitProblem",
     "Expert",
+    "Fatigue",
     "GainProblem",
     "GainStopping",
     "Horizon",

@@ -25,6 +25,7 @@ from lit_ios.functional.losses import (
     policy_loss,
     weighted_mean,
 )
+from lit_ios.functional.recurrences import decayed_sum, gru_scan, gru_step
 from lit_ios.functional.stopping import NEVER, first_stops, margin, stopping_time, stops
 from lit_ios.functional.values import (
     action_value,
@@ -53,11 +54,14 @@ __all__ = [
     "confidence_weight",
     "cross_entropy_loss",
     "cumulative_gain",
+    "decayed_sum",
     "discount",
     "dynamics_loss",
     "first_stops",
     "gain_loss",
     "gain_target",
+    "gru_scan",
+    "gru_step",
     "iq_loss",
     "log_policy",
     "margin",

@@ -17,7 +17,7 @@ from lit_ios.modules.evaluation import Margin
 from lit_ios.modules.learning import Part, PartLearning, Updates
 from lit_ios.modules.optimizers import optimizer_specs
 from lit_ios.modules.views import View
-from lit_ios.rule import MLPHead, StoppingRule
+from lit_ios.rule import MLPHead, StoppingRule, memory_spec
 from lit_ios.rule.layers import Activation, Normalisation
 
 
@@ -33,6 +33,8 @@ class StoppingModule(PartLearning):
         activation: activation between layers.
         normalisation: normalisation before each activation.
         head: class path and arguments of a network of your own in place of these layers.
+        memory: what Q knows of a path's past (E12): `none`, `accumulate` (sums along the path, with
+            four decays), `gru` (16 gated recurrent units), or class path and arguments.
         gamma: discount factor γ.
         epsilon: temperature ε of the soft policy at the first epoch.
         learning_rate: of every part's optimizer.
@@ -40,7 +42,7 @@ class StoppingModule(PartLearning):
         optimizer: class path and arguments of an optimizer, for all parts or by part; null means
             Adam.
         policy_weight: weight κ of the policy objective E11, which trains what balanced accuracy
-            measures along whole paths; above 0 it needs `data.init_args.batch_by: paths`.
+            measures along whole paths.
         members: number of networks trained together, each from its own weights and on its own
             bootstrap sample of the training paths; the lower median of their margins decides.
         bootstrap: whether several members see bootstrap samples, or all the same paths; with
@@ -65,6 +67,7 @@ class StoppingModule(PartLearning):
         activation: Activation = "silu",
         normalisation: Normalisation = "none",
         head: str | dict[str, Any] | None = None,
+        memory: str | dict[str, Any] | None = "none",
         members: int = 1,
         bootstrap: bool = True,
         margin: Margin = "zero",
@@ -92,6 +95,7 @@ class StoppingModule(PartLearning):
         self.network_settings = {
             "hidden": list(hidden), "activation": activation, "normalisation": normalisation,
         }  # fmt: skip
+        self.memory_spec = memory_spec(memory)
         own: Spec = {"class_path": class_path(MLPHead), "init_args": self.network_settings}
         self.rule = StoppingRule(
             **Inputs(**inputs).plain(),
@@ -114,7 +118,7 @@ class StoppingModule(PartLearning):
 
     def rule_settings(self) -> dict[str, Any]:
         """Return what this variant's rule has beside encoder and head: memory, dynamics."""
-        return {}
+        return {"memory": self.memory_spec}
 
     def view(self, batch: TrainBatch) -> View:
         """Look at a batch under the current weights."""
@@ -124,16 +128,25 @@ class StoppingModule(PartLearning):
         """Return the loss of Q and its terms."""
         raise NotImplementedError
 
+    @property
+    def needs_paths(self) -> bool:
+        """Whether batches must be of whole paths: for what is remembered, and for E11."""
+        return self.rule.memory.width > 0 or self.policy_weight > 0
+
     def part_parameters(self, part: Part) -> Iterable[nn.Parameter]:
         """Return what the optimizer of `part` steps."""
         if part == "q":
             yield from self.rule.head.feature_parameters()
             yield from self.rule.head.value_parameters()
-        if part == self.rule.memory.part:
-            yield from self.rule.memory.parameters()
+        yield from self.rule.memory.parameters_of(part)
 
     def take_over(self, record: DataRecord) -> None:
-        """Take over what the rule must know of its training data."""
+        """Take over what the rule must know of its training data; refuse what it cannot use."""
+        if record.synthetic and self.rule.memory.width:
+            raise UserError(
+                f"{type(self).__name__} remembers a path's past, which SMOTE rows do not have, since "
+                "they belong to no path: set data.init_args.oversampling to bootstrap or none"
+            )
         self.rule.scaler.set(*record.statistics)
         self.rule.time_step.fill_(record.time_step)
         self.record = record
@@ -147,7 +160,7 @@ class StoppingModule(PartLearning):
             return
         if not hasattr(data, "prepare_for"):
             raise UserError(f"{type(data).__name__} must be a TrajectoryDataModule")
-        record = data.prepare_for(self.members, self.bootstrap)
+        record = data.prepare_for(self.members, self.bootstrap, self.needs_paths)
         if stage == "fit":
             self.take_over(record)
 

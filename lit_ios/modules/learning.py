@@ -100,12 +100,24 @@ class PartLearning(RuleEvaluation):
 
     def _part_loss(self, part: Part, view: View, records: dict[str, Any]) -> Tensor:
         """Return the loss of a part, and keep the record of its terms."""
+        if part == "q":
+            return self.q_total(view, records)
         records[part] = getattr(self, f"{part}_loss")(view)
         loss: Tensor = records[part][0]
-        if part == "q" and self.policy_weight > 0:
+        return loss
+
+    def q_total(self, view: View, records: dict[str, Any]) -> Tensor:
+        """Return the loss of Q with E11, where that is asked for, and keep their terms."""
+        records["q"] = self.q_loss(view)
+        loss: Tensor = records["q"][0]
+        if self.policy_weight > 0:
             records["policy"] = self._policy_loss(view)
             loss = loss + self.policy_weight * records["policy"].total
         return loss
+
+    def q_loss(self, view: Any) -> Any:
+        """Return the loss of Q and its terms."""
+        raise NotImplementedError
 
     def _policy_loss(self, view: View) -> PolicyLoss:
         batch = view.batch

@@ -42,7 +42,8 @@ class ModelBasedIQS(IQS):
 
     def rule_settings(self) -> dict[str, Any]:
         """Give the rule a model of what comes next."""
-        return {"dynamics": True, "variance": self.dynamics_error == "gaussian"}
+        own = {"dynamics": True, "variance": self.dynamics_error == "gaussian"}
+        return super().rule_settings() | own
 
     def part_parameters(self, part: Part) -> Iterable[nn.Parameter]:
         """Return what the optimizer of `part` steps.

@@ -39,7 +39,7 @@ class View:
         """Where each row's path begins, for what adds up along paths; (B,)."""
         if self.batch.first_row is None:
             raise UserError(
-                "this needs batches of whole paths: set data.init_args.batch_by to paths"
+                "this needs batches of whole paths: set data.init_args.batch_by to auto or paths"
             )
         return self.batch.first_row
 
@@ -73,7 +73,10 @@ class View:
 
     @cached_property
     def _q_now_and_next(self) -> Tensor:
-        """One pass for both; (2B, 2)."""
+        """One pass for both; (2B, 2). Of whole paths, the row below is the successor."""
+        if self.batch.first_row is not None:
+            q = self.rule.values(self.batch.state, self.h)
+            return torch.cat([q, q.roll(-1, dims=-2)], dim=-2)
         state = torch.cat([self.batch.state, self.batch.next_state])
         return self.rule.values(state, torch.cat([self.h, self.next_h], dim=-2))
 
@@ -107,14 +110,21 @@ class PredictedView(View):
 
     @cached_property
     def prediction(self) -> tuple[Tensor, Tensor | None]:
-        """Predicted successor and, if modelled, its log-variance; (B, D)."""
-        return self.rule.predict(self.batch.state, self.h, self.features)
+        """Predicted successor and, if modelled, its log-variance; (B, D).
+
+        What is remembered is held constant: the dynamics do not train it.
+        """
+        state, h = self.batch.state, self.h
+        if not h.requires_grad:
+            return self.rule.predict(state, h, self.features)
+        h = h.detach()
+        return self.rule.predict(state, h, self.rule.head.features(state, h))
 
     @cached_property
     def observed(self) -> Tensor:
         """What was observed where the prediction is; (B, D)."""
-        following = self.batch.next_state
-        return join(following, self.next_h) if self.rule.memory.predicted else following
+        known = self.next_h[..., : self.rule.memory.predicted]
+        return join(self.batch.next_state, known.detach())
 
     @cached_property
     def _q_now_and_next(self) -> Tensor:
@@ -125,12 +135,25 @@ class PredictedView(View):
 
 
 class GainView(PredictedView):
-    """States augmented by the cumulative gain, through which no gradient flows (E6)."""
+    """States augmented by the cumulative gain (E6).
+
+    Args:
+        rule: that is being learnt.
+        batch: of transitions.
+        confidence: in synthetic rows (E4).
+        gradient: whether a gradient flows through the cumulative gain into the gain network.
+    """
+
+    def __init__(
+        self, rule: StoppingRule, batch: TrainBatch, confidence: Tensor, gradient: bool = False
+    ) -> None:
+        super().__init__(rule, batch, confidence)
+        self.gradient = gradient
 
     @property
     def memory(self) -> GainMemory:
         """The memory that adds up gains."""
-        memory = self.rule.memory
+        memory = self.rule.memory.pieces[0]
         assert isinstance(memory, GainMemory)
         return memory
 
@@ -141,8 +164,12 @@ class GainView(PredictedView):
 
     @cached_property
     def h(self) -> Tensor:
-        """Discounted gains along each path so far; (…, B, 1)."""
-        return self.memory.add_up(self.gain.detach(), self.batch.step, self.first_row)
+        """Discounted gains along each path so far, and what else is remembered; (…, B, C)."""
+        state, step = self.batch.state, self.batch.step
+        gain = self.gain if self.gradient else self.gain.detach()
+        y = self.memory.add_up(gain, step, self.first_row)
+        others = self.rule.memory.pieces[1:]
+        return torch.cat([y, *(m.scan(state, step, self.first_row) for m in others)], -1)
 
     @cached_property
     def previous_y(self) -> Tensor:

@@ -64,7 +64,9 @@ class ExportedStep(nn.Module):
 
     @property
     def _has_gain(self) -> bool:
-        return self.rule.dynamics is not None or self.rule.memory.part == "gain"
+        return self.rule.dynamics is not None or any(
+            piece.part == "gain" for piece in self.rule.memory.pieces
+        )
 
     def example(self, rows: int = 2) -> tuple[Tensor, ...]:
         """Return inputs of the right shapes."""

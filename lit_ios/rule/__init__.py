@@ -3,18 +3,29 @@
 from lit_ios.rule.decisions import Decisions
 from lit_ios.rule.encoders import ColumnEncoder, ConditionEncoder, Encoder
 from lit_ios.rule.heads import Head, MLPHead, join
-from lit_ios.rule.memories import GainMemory, Memory, NoMemory
+from lit_ios.rule.memories import (
+    AccumulateMemory,
+    GainMemory,
+    GRUMemory,
+    JoinedMemory,
+    Memory,
+    NoMemory,
+    memory_spec,
+)
 from lit_ios.rule.rule import StoppingRule, load_rule
 from lit_ios.rule.scaler import Scaler
 from lit_ios.rule.window import Window
 
 __all__ = [
+    "AccumulateMemory",
     "ColumnEncoder",
     "ConditionEncoder",
     "Decisions",
     "Encoder",
+    "GRUMemory",
     "GainMemory",
     "Head",
+    "JoinedMemory",
     "MLPHead",
     "Memory",
     "NoMemory",
@@ -23,4 +34,5 @@ __all__ = [
     "Window",
     "join",
     "load_rule",
+    "memory_spec",
 ]

@@ -20,11 +20,22 @@ from lit_ios.live import Decision
 from lit_ios.rule.encoders import ColumnEncoder, ConditionEncoder, Encoder, one_hot, scale_within
 from lit_ios.rule.heads import MLPHead
 from lit_ios.rule.layers import StackedLayerNorm, StackedLinear
-from lit_ios.rule.memories import GainMemory, NoMemory
+from lit_ios.rule.memories import (
+    AccumulateMemory,
+    GainMemory,
+    GRUMemory,
+    JoinedMemory,
+    Memory,
+    NoMemory,
+)
 from lit_ios.rule.rule import StoppingRule
-from lit_ios.trajectories import FloatArray
+from lit_ios.trajectories import FloatArray, IntArray
 
 Layer = Callable[[FloatArray], FloatArray]
+Remember = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]  # h, state, t → h
+
+
+MEMORIES = (NoMemory, GainMemory, AccumulateMemory, GRUMemory)
 
 
 class NumpyParts:
@@ -43,23 +54,22 @@ class NumpyParts:
         head, memory = rule.head, rule.memory
         assert isinstance(head, MLPHead)
         self.network = [*_layers(head.trunk), *_layers(head.q)]
-        self.gain: list[Layer] = []
+        self.gain: list[Layer] = []  # of a rule that remembers DO-IQS's y and nothing else
         if isinstance(memory, GainMemory):
             self.gain, self.gamma = [*_layers(memory.trunk), *_layers(memory.head)], memory.gamma
+        self.memory = None if memory.width == 0 else _memory(memory)
 
     def scale(self, state: FloatArray) -> FloatArray:
         """Standardise states."""
         return np.asarray((state - self.mean) / self.spread)
 
     def remember(self, h: FloatArray, state: FloatArray, t: FloatArray) -> FloatArray:
-        """Add the gain of one row (E6)."""
-        if not self.gain:
-            return h
-        return np.asarray(h + apply(self.gain, state) * (self.gamma**t)[:, None])
+        """Take one row (E6, E12)."""
+        return h if self.memory is None else self.memory(h, state, t)
 
     def judge(self, state: FloatArray, h: FloatArray) -> FloatArray:
         """Return Q of every member."""
-        if self.gain:
+        if self.memory is not None:
             rows = state if h.ndim == 2 else np.broadcast_to(state, (self.members, *state.shape))
             state = np.concatenate([rows, h], axis=-1)
         return apply(self.network, state)
@@ -120,7 +130,7 @@ class OneRow:
             y = carry[-1] + apply(parts.gain, state)[0, 0] * parts.gamma**rows
             following[-1] = y
             q = apply(parts.network, np.append(state, y)[None])
-        elif parts.gain:
+        elif parts.memory is not None:
             h = parts.remember(memory_of(parts.layout, carry[None]), state, np.array([rows]))
             q = parts.judge(state, h)
             following[self.recent.stop :] = h.ravel()  # (K, 1, C), as a carry has it
@@ -148,13 +158,60 @@ def numpy_parts(rule: StoppingRule) -> NumpyParts | None:
     """Return the parts of a rule in NumPy, or None if one of them is not known here."""
     known = (
         type(rule.head) is MLPHead
-        and type(rule.memory) in (NoMemory, GainMemory)
+        and all(type(piece) in MEMORIES for piece in rule.memory.pieces)
         and type(rule.encoder) in (ColumnEncoder, ConditionEncoder)
     )
     try:
         return NumpyParts(rule) if known else None
     except _UnknownLayerError:
         return None
+
+
+def _memory(memory: Memory) -> Remember:
+    """Turn a memory into a function of arrays that can be pickled."""
+    if isinstance(memory, JoinedMemory):
+        pieces = [_memory(piece) for piece in memory.pieces]
+        ends = np.cumsum([piece.width for piece in memory.pieces])
+        return partial(_joined, pieces=pieces, ends=ends[:-1])
+    if isinstance(memory, GRUMemory):
+        (driven,), (recurrent,) = _layers(memory.driven), _layers(memory.recurrent)
+        return partial(_gru, driven=driven, recurrent=recurrent, units=memory.width)
+    assert isinstance(memory, GainMemory | AccumulateMemory)
+    network = [*_layers(memory.trunk), *_layers(memory.head)]
+    if isinstance(memory, GainMemory):
+        return partial(_gains_so_far, network=network, gamma=memory.gamma)
+    constants = {"decay": _array(memory.decay), "share": _array(memory.share)}
+    return partial(_accumulate, network=network, **constants)
+
+
+def _joined(
+    h: FloatArray, state: FloatArray, t: FloatArray, pieces: list[Remember], ends: IntArray
+) -> FloatArray:
+    own = np.split(h, ends, axis=-1)
+    return np.concatenate([m(x, state, t) for m, x in zip(pieces, own, strict=True)], axis=-1)
+
+
+def _gains_so_far(
+    h: FloatArray, state: FloatArray, t: FloatArray, network: list[Layer], gamma: float
+) -> FloatArray:
+    return np.asarray(h + apply(network, state) * (gamma**t)[:, None])
+
+
+def _accumulate(
+    h: FloatArray, state: FloatArray, t: FloatArray, network: list[Layer], decay: FloatArray,
+    share: FloatArray,
+) -> FloatArray:  # fmt: skip
+    return np.asarray(h * decay + apply(network, state) * share)
+
+
+def _gru(
+    h: FloatArray, state: FloatArray, t: FloatArray, driven: Layer, recurrent: Layer, units: int
+) -> FloatArray:
+    a, b = driven(state), recurrent(h)
+    gates = a[..., : 2 * units] + b[..., : 2 * units]
+    gates = 0.5 + 0.5 * np.tanh(0.5 * gates)  # σ, which cannot overflow this way
+    new = np.tanh(a[..., 2 * units :] + gates[..., :units] * b[..., 2 * units :])
+    return np.asarray(new + gates[..., units:] * (h - new))
 
 
 class _UnknownLayerError(Exception):

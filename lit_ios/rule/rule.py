@@ -30,7 +30,7 @@ from lit_ios.rule.dynamics import Dynamics
 from lit_ios.rule.encoders import Encoder
 from lit_ios.rule.heads import build_head, join
 from lit_ios.rule.layers import by_blocks
-from lit_ios.rule.memories import Memory, NoMemory
+from lit_ios.rule.memories import JoinedMemory, Memory, NoMemory
 from lit_ios.rule.scaler import Scaler
 from lit_ios.rule.window import Window
 
@@ -55,7 +55,7 @@ class StoppingRule(nn.Module):
     Args:
         encoder: class_path and init_args of an Encoder.
         head: class_path and init_args of a Head.
-        memory: class_path and init_args of a Memory; null for none.
+        memory: class_path and init_args of a Memory, or several side by side; null for none.
         lags: how many earlier rows are part of the state.
         include_time: whether the time since the path began is part of the state.
         members: number of networks, the lower median of whose margins decides.
@@ -74,7 +74,7 @@ class StoppingRule(nn.Module):
         self,
         encoder: Spec,
         head: Spec,
-        memory: Spec | None = None,
+        memory: Spec | Sequence[Spec] | None = None,
         *,
         lags: int = 0,
         include_time: bool = True,
@@ -97,7 +97,7 @@ class StoppingRule(nn.Module):
         self.memory = self._build_memory(memory, allow)
         head = as_spec("head", head)
         self.head = build_head(head, self.state_dim, self.memory.width, members, allow)
-        predicted = self.state_dim + (self.memory.width if self.memory.predicted else 0)
+        predicted = self.state_dim + self.memory.predicted
         self.dynamics = (
             Dynamics(self.head.width, predicted, members, variance) if dynamics else None
         )
@@ -117,9 +117,11 @@ class StoppingRule(nn.Module):
             "variance": variance,
         }
 
-    def _build_memory(self, spec: Spec | None, allow: Sequence[str]) -> Memory:
+    def _build_memory(self, spec: Spec | Sequence[Spec] | None, allow: Sequence[str]) -> Memory:
         if spec is None:
             return NoMemory()
+        if not isinstance(spec, dict | str):
+            return JoinedMemory([self._build_memory(one, allow) for one in spec])
         spec = as_spec("memory", spec)
         import_class(spec["class_path"], Memory, allow)
         return build("memory", spec, Memory, allow, state_dim=self.state_dim, members=self.members)
@@ -220,16 +222,14 @@ class StoppingRule(nn.Module):
     # The learnt world ----------------------------------------------------------------------------
 
     def predict(self, state: Tensor, h: Tensor, features: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the predicted successor, (ŝ′, h′) where the memory is predicted, else ŝ′."""
+        """Return the predicted successor: ŝ′, and what is predicted of h′."""
         assert self.dynamics is not None
-        return self.dynamics(join(state, h) if self.memory.predicted else state, features)  # type: ignore[no-any-return]
+        return self.dynamics(join(state, h[..., : self.memory.predicted]), features)  # type: ignore[no-any-return]
 
     def split(self, predicted: Tensor, h: Tensor, t: Tensor) -> Successor:
-        """Return state and memory of a predicted successor; an unpredicted memory advances."""
-        if self.memory.predicted:
-            cut = self.state_dim
-            return Successor(predicted[..., :cut], predicted[..., cut:])
-        return Successor(predicted, self.memory.advance(h, predicted, t + 1))
+        """Return state and memory of a predicted successor; what is not predicted advances."""
+        state, known = predicted[..., : self.state_dim], predicted[..., self.state_dim :]
+        return Successor(state, self.memory.successor(h, state, t + 1, known))
 
     def value_at(self, successor: Tensor, h: Tensor, t: Tensor) -> Tensor:
         """Return V at a successor of rows that remember h; (…, B)."""

@@ -111,7 +111,7 @@ def test_policy_weight_trains_the_rule_of_every_class(cls, updates, members, tra
 
 def test_policy_weight_asks_for_whole_paths(train_batch):
     module = IQS(inputs=INPUTS, policy_weight=0.3)
-    with pytest.raises(ValueError, match="batch_by to paths"):
+    with pytest.raises(ValueError, match="batch_by to auto or paths"):
         module._policy_loss(module.view(train_batch._replace(first_row=None)))
 
 

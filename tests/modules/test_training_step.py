@@ -256,7 +256,7 @@ def test_synthetic_rows_count_by_the_confidence(train_batch):
 
 
 def test_do_iqs_asks_for_whole_paths_when_batched_by_row(train_batch):
-    with pytest.raises(ValueError, match="batch_by to paths"):
+    with pytest.raises(ValueError, match="batch_by to auto or paths"):
         train(make(DOIQS), train_batch._replace(first_row=None), 1)
 
 

@@ -34,7 +34,11 @@ MEMORIES = {
         "class_path": "lit_ios.rule.GainMemory", "init_args": {"gamma": 0.9, "hidden": [5]},
     },
     "own": {"class_path": "own_parts.Average", "init_args": {"units": 2}},
+    "accumulate": {"class_path": "lit_ios.rule.AccumulateMemory", "init_args": {"hidden": [4]}},
+    "gru": {"class_path": "lit_ios.rule.GRUMemory", "init_args": {"units": 3}},
 }  # fmt: skip
+MEMORIES["gain and gru"] = [MEMORIES["gain"], MEMORIES["gru"]]
+MEMORIES["accumulate and own"] = [MEMORIES["accumulate"], MEMORIES["own"]]
 ENCODERS = {
     "plain": ColumnEncoder(("a", "b")),
     "categories": ColumnEncoder(("a", "c", "d"), {"c": ("x", "y", "z"), "d": ("u", "v")}),
@@ -82,7 +86,7 @@ def random_rule(encoder, head, memory, seed=0, **options):
     return rule
 
 
-@settings(max_examples=150, deadline=None, derandomize=True,
+@settings(max_examples=250, deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
 @given(
     encoder=st.sampled_from(sorted(ENCODERS)),
@@ -115,6 +119,9 @@ EXPORTED = [
     ("conditions", "dueling", "gain", {"members": 3, "dynamics": True}),
     ("own", "gelu", "own", {"include_time": False}),
     ("plain", "mlp", "own", {"members": 3, "dynamics": True, "lags": 1}),
+    ("plain", "mlp", "gru", {"members": 3, "lags": 1}),
+    ("categories", "residual", "accumulate", {"dynamics": True}),
+    ("plain", "mlp", "gain and gru", {"members": 3, "dynamics": True}),
 ]
 
 
