@@ -23,8 +23,11 @@ Learns when to stop from experts who stopped.
 
 Without options, fit trains DO-IQS-LB on the simulated problem bmG (configs/default.yaml).
 
-  --config FILE              add settings; later files and options win. Take one of
-                             configs/data/*.yaml and one of configs/model/*.yaml
+  --data NAME                a data set of configs/data: CP1, fatigue, turbofan, table, ...
+  --model auto               train candidates with and without memory, take the best on paths
+                             left out; --quick trains one; --resume FOLDER goes on
+  --model NAME               a method of configs/model: do_iqs_lb, iqs_folds, ...
+  --config FILE              add settings; later files and options win
   --ckpt_path FILE           a checkpoint to evaluate, or to resume with fit; the settings
                              of its run are found beside it
   --trainer.max_epochs N     how long to train
@@ -37,7 +40,8 @@ Without options, fit trains DO-IQS-LB on the simulated problem bmG (configs/defa
   --help                     after a command: all its options
 
 examples:
-  python train.py fit --config configs/data/CP1.yaml --config configs/model/iqs_cs_smote.yaml
+  python train.py fit --data CP1 --model auto
+  python train.py fit --data CP1 --model iqs_cs_smote
   python train.py test --ckpt_path runs/CP1/iqs_cs_smote/version_0/checkpoints/best.ckpt
   tensorboard --logdir runs
 """
@@ -52,10 +56,15 @@ def main(args: list[str] | None = None) -> LightningCLI | None:
     # heavy imports, not needed for the help above; the packages make class names known
     import callbacks  # noqa: F401
     import datamodules  # noqa: F401
+    from lit_ios.auto import auto_run
     from lit_ios.checks import UserError
     from lit_ios.cli import StoppingCLI
 
     try:
+        recipe = auto_run(words, CONFIGS / "default.yaml")
+        if recipe is not None:
+            cli: LightningCLI = recipe.go()
+            return cli
         return StoppingCLI.run(words, default_config=CONFIGS / "default.yaml")
     except UserError as error:
         raise SystemExit(f"error: {error}") from None

@@ -14,11 +14,12 @@ class EpochProgressBar(ProgressBar):
 
     Args:
         metric: key of the metric shown.
+        label: in front of the bar.
     """
 
-    def __init__(self, metric: str = "val/balanced_accuracy") -> None:
+    def __init__(self, metric: str = "val/balanced_accuracy", label: str = "training") -> None:
         super().__init__()
-        self.metric = metric
+        self.metric, self.label = metric, label
         self._bar: tqdm[Any] | None = None
         self._best = float("-inf")
         self._enabled = True
@@ -37,7 +38,7 @@ class EpochProgressBar(ProgressBar):
         self._bar = tqdm(
             total=total,
             initial=trainer.current_epoch,
-            desc="training",
+            desc=self.label,
             unit="epoch",
             disable=not self._enabled,
             dynamic_ncols=True,

@@ -9,6 +9,7 @@ from datamodules.simulated import (
     ChangePointData,
     FatigueData,
     GainStoppingData,
+    SatisficingData,
     SimulatedData,
 )
 from datamodules.table import TableData
@@ -24,6 +25,7 @@ __all__ = [
     "Oversampling",
     "PathLoader",
     "PathsData",
+    "SatisficingData",
     "Shard",
     "SimulatedData",
     "Splits",

@@ -17,6 +17,7 @@ from datamodules.simulators import (
     GainProblem,
     GainStopping,
     Horizon,
+    Satisficing,
     Simulator,
 )
 from lit_ios.regions import StoppingRegion
@@ -179,3 +180,30 @@ class FatigueData(SimulatedData):
     ) -> None:
         simulator = Fatigue(exponent, limit_spread, noise_features, steps)
         super().__init__(simulator, paths, test_paths, **kwargs)
+
+
+class SatisficingData(SimulatedData):
+    """Brownian motion stopped by an expert to whom it matters what was gained so far: bmY.
+
+    Args:
+        target: total, of what was gained on the way and x², that satisfies the expert.
+        cost: of a unit of time.
+        steps: time steps to the horizon, where every path stops.
+        dt: length of a time step.
+        **kwargs: see SimulatedData.
+    """
+
+    name = "bmY"
+
+    def __init__(
+        self,
+        *,
+        target: float = 1.0,
+        cost: float = 0.6,
+        steps: int = 50,
+        dt: float = 1 / 50,
+        paths: int = 175,
+        test_paths: int = 75,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(Satisficing(target, cost, steps, dt), paths, test_paths, **kwargs)

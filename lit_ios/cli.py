@@ -27,7 +27,7 @@ from lit_ios.imports import TRUSTED, allow_packages, check_import
 from lit_ios.metrics import MissingClassWarning
 from lit_ios.modules import StoppingModule
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
-from lit_ios.variants import variant_name
+from lit_ios.variants import settings_by_name, variant_name
 
 COMMANDS = ("fit", "validate", "test", "predict")
 
@@ -50,7 +50,7 @@ class StoppingCLI(LightningCLI):
     @classmethod
     def run(cls, args: list[str], default_config: Path) -> StoppingCLI:
         """Parse and carry out a command line, starting from the settings in `default_config`."""
-        _be_quiet()
+        be_quiet()
         files, others = gather_options(args, "--config", "-c")
         allowed, others = gather_options(others, "--allow")
         _allow(allowed)
@@ -58,6 +58,9 @@ class StoppingCLI(LightningCLI):
             raise UserError(f"the first word must be one of {', '.join(COMMANDS)}; see --help")
         if any(word.startswith("--data.init_args.seed") for word in others):
             raise UserError("data.init_args.seed follows --seed_everything: give that instead")
+        for role in ("data", "model"):
+            named, others = settings_by_name(others, role)
+            files += named
         cls.checkpoint = _checkpoint(others)
         if cls.checkpoint is None and others[0] != "fit":
             raise UserError(f"{others[0]} needs a checkpoint: --ckpt_path FILE")
@@ -68,7 +71,11 @@ class StoppingCLI(LightningCLI):
                 "what it is of, --config configs/data/….yaml --config configs/model/….yaml"
             )
         layers: list[str | Path] = [default_config, *run_config(cls.checkpoint), *files]
-        settings = merge_settings(read_settings(file) for file in layers)
+        return cls.carry_out(merge_settings(read_settings(file) for file in layers), others)
+
+    @classmethod
+    def carry_out(cls, settings: Settings, others: list[str]) -> StoppingCLI:
+        """Carry out a command, its first word, under settings and the options that follow it."""
         for path in (*_class_paths(settings), *_named_classes(others)):
             check_import(path)
         _check_class("model", settings, StoppingModule)
@@ -185,13 +192,19 @@ class StoppingCLI(LightningCLI):
         return str(devices) != "1"
 
     def _logger(self, variant: str) -> EpochLogger:
-        """Log to a new run folder, or when resuming to that of the checkpoint."""
-        if self.subcommand == "fit" and run_config(self.checkpoint):
-            assert self.checkpoint is not None
-            folder = self.checkpoint.parent.parent
+        """Log to a new run folder, or to one that is there."""
+        folder = self.run_folder()
+        if folder is not None:
             return EpochLogger(folder.parent, "", version=folder.name, default_hp_metric=False)
         name = f"{self.datamodule.name}/{variant}"
         return EpochLogger(self._get(self.config, "runs_dir"), name, default_hp_metric=False)
+
+    def run_folder(self) -> Path | None:
+        """Return the folder to log to: that of a run that is resumed; None for a new one."""
+        if self.subcommand == "fit" and run_config(self.checkpoint):
+            assert self.checkpoint is not None
+            return self.checkpoint.parent.parent
+        return None
 
     def after_fit(self) -> None:
         """Test the best checkpoint."""
@@ -269,8 +282,10 @@ def _class_paths(settings: Any) -> Iterator[str]:
 
 def _named_classes(words: list[str]) -> Iterator[str]:
     """Return the class paths that options name: --model a.B, --trainer.callbacks+=a.B."""
-    takes_class = re.compile(r"--(.+\.)?(class_path|model|data|callbacks|logger|head|optimizer"
-                             r"|oversampling|encoder|plugins|profiler|strategy)\+?")  # fmt: skip
+    takes_class = re.compile(
+        r"--(.+\.)?(class_path|model|data|callbacks|logger|head|memory|optimizer|oversampling"
+        r"|encoder|plugins|profiler|strategy)\+?"
+    )
     split = [part for word in words for part in word.split("=", 1)]
     for name, value in pairwise(split):
         if takes_class.fullmatch(name) and re.fullmatch(r"\w+(\.\w+)+", value):
@@ -289,7 +304,7 @@ def _data_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _be_quiet() -> None:
+def be_quiet() -> None:
     """Silence what tells a user nothing: Lightning's device report and its own deprecations."""
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)

@@ -18,6 +18,7 @@ from torchmetrics.utilities import dim_zero_cat
 from lit_ios.batches import PathBatch
 from lit_ios.checks import UserError
 from lit_ios.functional import stops
+from lit_ios.functional.cross_fitting import cross_fitted, halves
 from lit_ios.functional.frontier import (
     Frontier,
     best_balance,
@@ -228,6 +229,30 @@ class BalancedThreshold(_CountingMetric):
     def compute(self) -> Tensor:
         """Return the threshold; ∞ if none is better than never to stop."""
         return best_balance(dim_zero_cat(self.maximum), dim_zero_cat(self.stop))
+
+
+class CrossFittedScores(_CountingMetric):
+    """M1 at thresholds that are chosen on one half of the paths, there and on the other half."""
+
+    maximum: list[Tensor]
+    stop: list[Tensor]
+    side: list[Tensor]
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for name in ("maximum", "stop", "side"):
+            self.add_state(name, [], dist_reduce_fx="cat")
+
+    def update(self, margin: Tensor, paths: PathBatch) -> None:
+        """Keep the running maxima of the margins, and which halves their paths belong to."""
+        maximum, stop = first_reached(margin, paths)
+        self.maximum.append(maximum)
+        self.stop.append(stop)
+        self.side.append(halves(paths.number)[paths.path])
+
+    def compute(self) -> Tensor:
+        """Return the scores of `cross_fitted`."""
+        return cross_fitted(*map(dim_zero_cat, (self.maximum, self.stop, self.side)))
 
 
 class _GridMetric(_CountingMetric):

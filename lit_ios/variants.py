@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lit_ios.checks import UserError
-from lit_ios.settings import Settings, read_settings
+from lit_ios.settings import Settings, gather_options, read_settings
 
 
 class Variant(NamedTuple):
@@ -67,6 +67,16 @@ def _read(file: Path) -> Variant:
         data=(settings.get("data") or {}).get("init_args") or {},
         callbacks=tuple(callback["class_path"] for callback in added),
     )
+
+
+def settings_by_name(words: list[str], role: str) -> tuple[list[str], list[str]]:
+    """Take `--data NAME` or `--model NAME` of a shipped settings file out of a command line."""
+    known = {file.stem: str(file) for file in configs_folder().glob(f"{role}/*.yaml")}
+    given, others = gather_options(words, f"--{role}")
+    for name in given:
+        if name not in known:
+            others.append(f"--{role}={name}")  # of a class
+    return [known[name] for name in given if name in known], others
 
 
 def variant_name(model: object, datamodule: Any, callbacks: Iterable[object]) -> str:

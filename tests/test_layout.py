@@ -40,7 +40,7 @@ MAY_IMPORT = {
         "plotting", "readers", "recognition", "rule", "times", "trajectories",
     },
 }  # fmt: skip
-ASSEMBLE = {"__init__", "__main__", "cli", "estimator", "testing"}  # may know everything
+ASSEMBLE = {"__init__", "__main__", "auto", "cli", "estimator", "testing"}  # may know everything
 DEPLOYED = (
     "batches", "carry", "checkpoints", "checks", "data_record", "functional", "imports", "live",
     "policy", "readers", "recognition", "rule", "runtime", "times", "trajectories",
@@ -143,8 +143,8 @@ PUBLIC = {
     ],
     "lit_ios.rule": [
         "AccumulateMemory", "ColumnEncoder", "ConditionEncoder", "Decisions", "Encoder",
-        "GRUMemory", "GainMemory", "Head", "JoinedMemory", "MLPHead", "Memory", "NoMemory", "Scaler",
-        "StoppingRule", "Window", "join", "load_rule", "memory_spec",
+        "GRUMemory", "GainMemory", "Head", "JoinedMemory", "MLPHead", "Memory", "NoMemory",
+        "Scaler", "StoppingRule", "Window", "join", "load_rule", "memory_spec",
     ],
     "lit_ios.modules": [
         "Classifier", "DOIQS", "IQS", "ModelBasedIQS", "StoppingModule", "View",
@@ -156,9 +156,10 @@ PUBLIC = {
     "lit_ios.live": ["Decision", "Decisions", "LiveRule", "Observations", "Stream", "Streams"],
     "lit_ios.readers": ["Missing", "TableError", "TableRoles", "read_columns", "read_paths"],
     "datamodules": [
-        "AzureData", "BoundaryExitData", "ChangePointData", "FatigueData", "GainStoppingData", "NamedRows",
-        "Oversampling", "PathLoader", "PathsData", "Shard", "SimulatedData", "Splits", "TableData",
-        "TrainLoader", "TrajectoryDataModule", "TurbofanData",
+        "AzureData", "BoundaryExitData", "ChangePointData", "FatigueData", "GainStoppingData",
+        "NamedRows", "Oversampling", "PathLoader", "PathsData", "SatisficingData", "Shard",
+        "SimulatedData", "Splits", "TableData", "TrainLoader", "TrajectoryDataModule",
+        "TurbofanData",
     ],
     "callbacks": [
         "ConfidenceDecay", "EpochProgressBar", "EpsilonDecay", "ExponentialSchedule",

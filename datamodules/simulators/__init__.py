@@ -5,6 +5,7 @@ from datamodules.simulators.boundary_exit import BoundaryExit, ExitProblem
 from datamodules.simulators.change_points import ChangePoint, ChangeProblem
 from datamodules.simulators.fatigue import Fatigue
 from datamodules.simulators.gain_stopping import Expert, GainProblem, GainStopping
+from datamodules.simulators.satisficing import Satisficing
 
 __all__ = [
     "BoundaryExit",
@@ -17,5 +18,6 @@ __all__ = [
     "GainStopping",
     "Horizon",
     "MarginRegion",
+    "Satisficing",
     "Simulator",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -85,7 +86,7 @@ def gru_scan(
     if step.shape[0] == 0:
         return driven[..., : weight.shape[1]]
     order, sizes = _side_by_side(step, first_row)
-    states = _GRUScan.apply(driven[:, order], weight, bias, sizes)
+    states = _GRUScan.apply(driven[:, order], weight, bias, sizes)  # type: ignore[no-untyped-call]
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order), device=order.device)
     return states[:, place]  # type: ignore[no-any-return]
@@ -167,7 +168,7 @@ class _GRUScan(torch.autograd.Function):
 def _previous(states: Tensor, sizes: list[int]) -> Tensor:
     """Return what the paths of all rows but the first remembered a row before."""
     parts, start = [], 0
-    for size, following in zip(sizes[:-1], sizes[1:], strict=True):
+    for size, following in pairwise(sizes):
         parts.append(states[:, start : start + following])
         start += size
     return torch.cat(parts, 1) if parts else states[:, :0]

@@ -144,8 +144,8 @@ class StoppingModule(PartLearning):
         """Take over what the rule must know of its training data; refuse what it cannot use."""
         if record.synthetic and self.rule.memory.width:
             raise UserError(
-                f"{type(self).__name__} remembers a path's past, which SMOTE rows do not have, since "
-                "they belong to no path: set data.init_args.oversampling to bootstrap or none"
+                f"{type(self).__name__} remembers a path's past, which SMOTE rows do not have, "
+                "since they belong to no path: set data.init_args.oversampling to bootstrap or none"
             )
         self.rule.scaler.set(*record.statistics)
         self.rule.time_step.fill_(record.time_step)
@@ -167,6 +167,11 @@ class StoppingModule(PartLearning):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Say what the weights are of, so that a policy can be made of the file alone."""
         checkpoint["lit_ios"] = describe(self.rule, self.record, class_path(type(self)))
+        checkpoint["lit_ios"]["choices"] = self.choices
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with what earlier epochs chose."""
+        self.choices = list(checkpoint["lit_ios"].get("choices", []))
 
     def on_train_start(self) -> None:
         """Refuse to go on with a checkpoint of other data: its scale is part of the rule."""

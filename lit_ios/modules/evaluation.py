@@ -6,10 +6,12 @@ import copy
 from typing import Literal
 
 import pytorch_lightning as pl
+import torch
 from torch import Tensor
 
 from lit_ios.batches import PathBatch
-from lit_ios.metrics import BalancedThreshold, path_metrics
+from lit_ios.functional.cross_fitting import honest_score
+from lit_ios.metrics import BalancedThreshold, CrossFittedScores, path_metrics
 from lit_ios.rule import Decisions, StoppingRule
 
 Margin = Literal["zero", "validated"]
@@ -19,7 +21,8 @@ class RuleEvaluation(pl.LightningModule):
     """Measures the rule on whole paths, and chooses its threshold where that is asked for.
 
     Args:
-        margin: `validated` chooses the threshold after each epoch on the validation paths.
+        margin: `validated` chooses the threshold after each epoch on the validation paths, and
+            logs how good such a choice of epoch and threshold is on paths that did not make it.
         metrics: class paths of further metrics by the name they are logged by.
     """
 
@@ -30,6 +33,8 @@ class RuleEvaluation(pl.LightningModule):
         self.val_metrics = path_metrics("val/", own=metrics)
         self.test_metrics = path_metrics("test/", frontier=True, own=metrics)
         self.val_threshold = BalancedThreshold() if margin == "validated" else None
+        self.val_halves = CrossFittedScores() if margin == "validated" else None
+        self.choices: list[list[list[float]]] = []  # of each epoch, what halves of the paths chose
         self._val_margins: list[tuple[Tensor, PathBatch]] = []
         self._exact: StoppingRule | None = None
 
@@ -42,6 +47,7 @@ class RuleEvaluation(pl.LightningModule):
         margin = self(batch).margin
         if self._chooses_threshold():
             self.val_threshold.update(margin, batch)  # type: ignore[union-attr]
+            self.val_halves.update(margin, batch)  # type: ignore[union-attr]
             self._val_margins.append((margin, batch))
         else:
             self.val_metrics.update(margin, batch, self.rule.threshold)
@@ -54,12 +60,18 @@ class RuleEvaluation(pl.LightningModule):
         chosen = {}
         if self._chooses_threshold():
             assert self.val_threshold is not None
+            assert self.val_halves is not None
             self.rule.threshold.copy_(self.val_threshold.compute())
             self.val_threshold.reset()
             for margin, batch in self._val_margins:
                 self.val_metrics.update(margin, batch, self.rule.threshold)
             self._val_margins.clear()
-            chosen = {"val/threshold": self.rule.threshold.clone()}
+            self.choices.append(self.val_halves.compute().tolist())
+            self.val_halves.reset()
+            chosen = {
+                "val/threshold": self.rule.threshold.clone(),
+                "val/cross_fitted_accuracy": torch.tensor(honest_score(self.choices)),
+            }
         self.log_once(self.val_metrics.compute() | chosen)
         self.val_metrics.reset()
 

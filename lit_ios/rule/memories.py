@@ -158,8 +158,8 @@ class GainMemory(Memory):
 class AccumulateMemory(Memory):
     """h^k_t = λ_k h^k_{t−1} + c_k g_k(s_t), g one network for all k (E12).
 
-    c_k = max(1 − λ_k, 0.02) keeps h of the order of g. What adds up for good (λ = 1) is there beside
-    averages over the last 30, 5 and 2 rows.
+    c_k = max(1 − λ_k, 0.02) keeps h of the order of g. What adds up for good (λ = 1) is there
+    beside averages over the last 30, 5 and 2 rows.
 
     Args:
         state_dim: S.
@@ -171,6 +171,7 @@ class AccumulateMemory(Memory):
     """
 
     decay: Tensor
+    share: Tensor
     label = "what has added up"
 
     def __init__(
@@ -264,7 +265,7 @@ class JoinedMemory(Memory):
 
     def advance(self, h: Tensor, state: Tensor, t: Tensor) -> Tensor:
         """Take one row."""
-        own = h.split(self._widths, -1)
+        own = torch.split(h, self._widths, -1)
         return torch.cat(
             [m.advance(part, state, t) for m, part in zip(self.pieces, own, strict=True)], -1
         )
@@ -280,7 +281,7 @@ class JoinedMemory(Memory):
 
     def successor(self, h: Tensor, state: Tensor, t: Tensor, predicted: Tensor) -> Tensor:
         """Return h′: what is predicted, and the others advanced."""
-        own = h.split(self._widths, -1)
+        own = torch.split(h, self._widths, -1)
         parts, used = [], 0
         for memory, part in zip(self.pieces, own, strict=True):
             piece = predicted[..., used : used + memory.predicted]

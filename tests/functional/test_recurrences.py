@@ -93,7 +93,10 @@ def test_gru_scan_and_its_gradients_are_those_of_pytorch(lengths):
     found = gru_scan(driven, weight, bias, step, first)
     ends = np.cumsum(lengths)
     expected = torch.stack(
-        [torch.cat([cell(state[e - n : e])[0] for n, e in zip(lengths, ends)]) for cell in cells]
+        [
+            torch.cat([cell(state[e - n : e])[0] for n, e in zip(lengths, ends, strict=True)])
+            for cell in cells
+        ]
     )
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     mix = torch.randn_like(found)
