@@ -38,6 +38,10 @@ def choices() -> dict[str, dict[str, str]]:
     return {"default": {"": ""}} | groups
 
 
+def _deviation(values: np.ndarray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+
+
 def markdown(rows: Iterable[Mapping[str, str]], data: Iterable[str]) -> Iterator[str]:
     """Yield a table: mean ± 2 sd, and the mean paired difference to the default."""
     known: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
@@ -52,7 +56,7 @@ def markdown(rows: Iterable[Mapping[str, str]], data: Iterable[str]) -> Iterator
             for one in data:
                 found, default = known[one, option], known[one, ""]
                 values = np.array(list(found.values()))
-                cells.append(f"{values.mean():.3f} ± {2 * values.std():.2f}" if found else "")
+                cells.append(f"{values.mean():.3f} ± {2 * _deviation(values):.2f}" if found else "")
                 differences += [found[seed] - default[seed] for seed in found if seed in default]
             change = f"{np.mean(differences):+.3f}" if differences and option else ""
             yield f"| {group} | {name} | " + " | ".join(cells) + f" | {change} |"

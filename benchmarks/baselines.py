@@ -3,7 +3,7 @@
 Each gives a margin for every row; its settings and its threshold are chosen by the balanced
 accuracy (M1) of the validation paths, as the best epoch of a variant is. With folds, as IQS-folds
 has them, they are chosen by cross-validation over all paths but the test's, and the model is
-fitted to all of these.
+fitted to all of these. With lags, their number is one of the settings that are chosen.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from datamodules import TrajectoryDataModule
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.functional.frontier import balanced_margin
 from lit_ios.metrics import path_metrics
-from lit_ios.rule import Scaler
-from lit_ios.sampling import folds_held_out
+from lit_ios.rule import Scaler, Window
+from lit_ios.sampling import fit_statistics, folds_held_out
 from lit_ios.trajectories import STOP, FloatArray, TrajectorySet
 
 NAMES = {
@@ -33,6 +33,7 @@ NAMES = {
     "baseline_boosting": "Gradient boosting, balanced",
     "baseline_trees": "Extra trees, balanced",
     "baseline_hazard": "Discrete-time hazard, splines",
+    "baseline_clock": "The clock alone",
     "baseline_cusum": "CUSUM",
     "baseline_survival": "Random survival forest",
 }
@@ -40,13 +41,21 @@ WITH_FOLDS = {
     f"{name}_folds": f"{NAMES[name].split(',')[0]}, folds"
     for name in ("baseline_svm", "baseline_boosting", "baseline_trees", "baseline_hazard")
 }
-NAMES |= WITH_FOLDS
+WITH_LAGS = {
+    name.replace("_folds", "_lags"): label.replace("folds", "folds and lags")
+    for name, label in WITH_FOLDS.items()
+}
+NAMES |= WITH_FOLDS | WITH_LAGS
 FOLDS = 4
+LAGS = (0, 4, 16)  # one of these is chosen
 Margins = Callable[[TrajectorySet], FloatArray]
 
 
 def candidates(name: str, train: TrajectorySet, seed: int) -> Iterator[Margins]:
     """Yield the baseline with each of its settings, fitted to standardised training paths."""
+    if name == "baseline_clock":
+        yield lambda paths: elapsed(paths)
+        return
     if name == "baseline_cusum":
         for slack in (0.25, 0.5, 1.0, 1.5, 2.0):
             yield lambda paths, slack=slack: cusum(paths, slack)
@@ -138,28 +147,42 @@ def cusum(paths: TrajectorySet, slack: float) -> FloatArray:
     return np.asarray(sums.max(axis=1), dtype=np.float64)
 
 
+def elapsed(paths: TrajectorySet) -> FloatArray:
+    """Return the time since each row's path began; (N,)."""
+    return np.asarray(paths.times - np.repeat(paths.times[paths.offsets[:-1]], paths.lengths))
+
+
 def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
     """Fit a baseline, choose its settings and threshold on validation paths, test it."""
-    scaler = Scaler(len(data.statistics.mean))
-    scaler.set(*data.statistics)
-    train, val, test = (scaler.paths(data.states(paths)) for paths in data.splits)
-    if name in WITH_FOLDS:
-        val = train.followed_by(val)
-        tried = _cross_validated(name.removesuffix("_folds"), val, data.seed)
-    else:
-        tried = ((margins(val), margins) for margins in candidates(name, train, data.seed))
-    batch = path_batch(val)
-    best: tuple[float, float, Margins] | None = None
-    for values, margins in tried:
-        margin = torch.from_numpy(values)
-        threshold = float(balanced_margin(margin, batch))
-        accuracy = _metrics(margin, batch, threshold)["balanced_accuracy"]
-        if best is None or accuracy > best[0]:
-            best = accuracy, threshold, margins
+    best: tuple[float, float, torch.Tensor, PathBatch] | None = None
+    for lags in LAGS if name in WITH_LAGS else (data.lags,):
+        train, val, test = _states(data, lags)
+        if name in WITH_FOLDS or name in WITH_LAGS:
+            val = train.followed_by(val)
+            plain = name.removesuffix("_folds").removesuffix("_lags")
+            tried = _cross_validated(plain, val, data.seed)
+        else:
+            tried = ((margins(val), margins) for margins in candidates(name, train, data.seed))
+        batch = path_batch(val)
+        for values, margins in tried:
+            margin = torch.from_numpy(values)
+            threshold = float(balanced_margin(margin, batch))
+            accuracy = _metrics(margin, batch, threshold)["balanced_accuracy"]
+            if best is None or accuracy > best[0]:
+                best = accuracy, threshold, torch.from_numpy(margins(test)), path_batch(test)
     assert best is not None
-    accuracy, threshold, margins = best
-    found = _metrics(torch.from_numpy(margins(test)), path_batch(test), threshold)
-    return found | {"val_balanced_accuracy": accuracy}
+    accuracy, threshold, margin, batch = best
+    return _metrics(margin, batch, threshold) | {"val_balanced_accuracy": accuracy}
+
+
+def _states(data: TrajectoryDataModule, lags: int) -> list[TrajectorySet]:
+    """Return standardised training, validation and test paths with this many lags."""
+    window = Window(data.encoder.feature_names, lags, data.include_time)
+    states = [window.paths(data.encoder.paths(paths)) for paths in data.splits]
+    statistics = fit_statistics(states[0].states, lambda value: [value])
+    scaler = Scaler(len(statistics.mean))
+    scaler.set(*statistics)
+    return [scaler.paths(paths) for paths in states]
 
 
 def _cross_validated(

@@ -80,7 +80,9 @@ def main() -> None:
     ]
     for time, label in TIME.items():
         cells = [found.get((time, g), []) for g in LEARNER]
-        texts = [f"{np.mean(v):.3f} ± {2 * np.std(v):.2f}" if v else "" for v in cells]
+        texts = [
+            f"{np.mean(v):.3f} ± {2 * np.std(v, ddof=1):.2f}" if len(v) > 1 else "" for v in cells
+        ]
         lines.append(f"| {label} | " + " | ".join(texts) + " |")
     text = "\n".join(lines)
     print(text)

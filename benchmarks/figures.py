@@ -108,7 +108,11 @@ def over_epochs(
     for (data, method), values in groups.items():
         length = min(map(len, values))
         curves = np.array([value[:length] for value in values])
-        mean, spread, epochs = curves.mean(0), curves.std(0), np.arange(length)
+        mean, spread, epochs = (
+            curves.mean(0),
+            curves.std(0, ddof=min(1, len(curves) - 1)),
+            np.arange(length),
+        )
         line = style[method] | {"markevery": max(1, length // 6), "markersize": 4, "linewidth": 1}
         panels[data].plot(epochs, mean, **line)
         shade = {"color": style[method]["color"], "alpha": 0.12, "linewidth": 0}

@@ -188,7 +188,10 @@ def summarise(runs: Iterable[Row]) -> dict[str, dict[str, dict[str, float]]]:
         summary[name] = {}
         for column in columns():
             values = [combinations[name][column] for combinations in found]
-            summary[name][column] = {"mean": float(np.mean(values)), "sd": float(np.std(values))}
+            summary[name][column] = {
+                "mean": float(np.mean(values)),
+                "sd": float(np.std(values, ddof=1)),
+            }
     return summary
 
 

@@ -18,7 +18,7 @@ import joblib
 from tqdm import tqdm
 
 from benchmarks import baselines
-from benchmarks.methods import DATA_SETS, METHODS
+from benchmarks.methods import AUTO, DATA_SETS, METHODS
 from lit_ios.settings import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +28,7 @@ METRICS = (
     "time_to_event_median", "time_to_event_q25", "time_to_event_q75", "frontier_area",
 )  # fmt: skip
 COLUMNS = (
-    *KEY, *METRICS, "best_epoch", "val_balanced_accuracy", "train_seconds", "commit",
+    *KEY, *METRICS, "best_epoch", "val_balanced_accuracy", "train_seconds", "commit", "candidate",
 )  # fmt: skip
 CURVES = {"val_balanced_accuracy": "val/balanced_accuracy", "loss": "train/q/total"}
 Row = dict[str, Any]
@@ -81,10 +81,11 @@ def _train(job: Job) -> Row:
         assert cli is not None
         run_folder = Path(cli.trainer.logger.log_dir)
         metrics = json.loads((run_folder / "metrics.json").read_text())
-        curves = read_curves(run_folder)
+        curves = None if METHODS[job.variant].file == AUTO else read_curves(run_folder)
     return {name: metrics[f"test/{name}"] for name in METRICS} | {
         "best_epoch": metrics["best_epoch"],
         "val_balanced_accuracy": metrics["val/balanced_accuracy"],
+        "candidate": metrics.get("candidate", ""),
         "curves": curves,
     }
 
@@ -92,9 +93,12 @@ def _train(job: Job) -> Row:
 def command_line(job: Job, folder: str) -> list[str]:
     """Return what train.py is told to do a job, with its run folder in `folder`."""
     data, method = DATA_SETS[job.dataset], METHODS[job.variant]
-    files = (f"data/{data.file}", "../benchmarks/quiet", f"model/{method.file}")
+    files = [f"data/{data.file}", "../benchmarks/quiet", f"model/{method.file}"]
+    if method.file == AUTO:
+        files.pop()
     words = ["fit", *(f"--config={ROOT}/configs/{name}.yaml" for name in files)]
-    words += [f"--seed_everything={job.seed}", f"--trainer.max_epochs={job.epochs}"]
+    words += ["--model=auto"] if method.file == AUTO else [f"--trainer.max_epochs={job.epochs}"]
+    words += [f"--seed_everything={job.seed}"]
     # as many runs at a time as there are cores
     words += [f"--runs_dir={folder}", "--threads=1"]
     return [*words, *data.options, *method.options, *job.options]

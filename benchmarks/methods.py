@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.published import BALANCED_ACCURACY
@@ -42,6 +43,11 @@ DATA_SETS = {
     "FD003": _real("turbofan", "subset=FD003"),
     "FD004": _real("turbofan", "subset=FD004"),
     "azure_all": _real("azure", "cycles=all"),
+    "fatigue": DataSet("fatigue"),
+    "bmY": DataSet("bmY"),
+    "radial3": DataSet("radial", ("--data.init_args.dim=3",)),
+    "radial5": DataSet("radial", ("--data.init_args.dim=5",)),
+    "radial10": DataSet("radial", ("--data.init_args.dim=10",)),
 }
 
 
@@ -59,6 +65,16 @@ MEMBERS = ("--model.init_args.members=8", "--model.init_args.bootstrap=false")
 FOLDS = ("--model.init_args.members=8", "--data.init_args.folds=4")
 
 
+PATHS = ("--data.init_args.oversampling=bootstrap", "--data.init_args.batch_by=paths")
+MANY_PATHS = ("--data.init_args.batch_size=512",)  # side by side
+EARLY = f"--config={Path(__file__).with_name('early.yaml')}"
+AUTO = "auto"  # in the place of a settings file: the recipe
+
+
+def _memory(name: str) -> tuple[str, ...]:
+    return (f"--model.init_args.memory={name}",)
+
+
 def _beyond(label: str, file: str, *options: str) -> Method:
     return Method(label, file, (VALIDATED, *options))
 
@@ -70,6 +86,18 @@ EXTENSIONS = {
     "iqs_v_members": _beyond("… and 8 members", "iqs", *MEMBERS),
     "iqs_v_all": _beyond("… and lags, E11, members", "iqs", *LAGS, *E11, *MEMBERS),
     "iqs_folds": _declared("iqs_folds"),
+    "iqs_lb": Method("IQS-LB", "iqs", PATHS),
+    "model_based_iqs_lb": Method("Model-based IQS-LB", "model_based_iqs", PATHS),
+    "do_iqs_lb_gradient": Method(
+        "DO-IQS-LB, Q's gradient through y", "do_iqs_lb", ("--model.init_args.gain_gradient=true",)
+    ),
+    "iqs_lb_accumulate": Method("IQS-LB, accumulate", "iqs", (*PATHS, *_memory("accumulate"))),
+    "iqs_lb_gru": Method("IQS-LB, GRU", "iqs", (*PATHS, *_memory("gru"), *MANY_PATHS)),
+    "classifier_gru": _beyond(
+        "Classifier-folds, GRU", "classifier", *FOLDS, *_memory("gru"), *MANY_PATHS, EARLY
+    ),
+    "oti": _declared("oti")._replace(options=(EARLY,)),
+    "auto": Method("auto", AUTO),
     "iqs_folds_e11": _beyond("IQS-folds, E11", "iqs", *FOLDS, *E11),
     "iqs_folds_lags": _beyond("IQS-folds, 2 lags", "iqs", *FOLDS, "--data.init_args.lags=2"),
     "classifier_folds": _beyond("Classifier-folds", "classifier", *FOLDS),

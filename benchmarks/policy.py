@@ -145,7 +145,7 @@ def promises(policy: StoppingPolicy, repeats: int) -> list[dict[str, Any]]:
             except UserError as error:
                 found.append({"level": level, "paths": size, "refused": str(error)})
                 continue
-            mean, spread = float(np.mean(rates)), float(np.std(rates))
+            mean, spread = float(np.mean(rates)), float(np.std(rates, ddof=1))
             found.append({"level": level, "paths": size, "mean": mean, "sd": spread})
     return found
 

@@ -157,7 +157,7 @@ def main() -> None:
     lines = ["| | " + " | ".join(args.data) + " | mean |", "|---" * (len(args.data) + 2) + "|"]
     for rule, values in found.items():
         cells = [values[data] for data in args.data]
-        texts = [f"{np.mean(v):.3f} ± {2 * np.std(v):.2f}" for v in cells]
+        texts = [f"{np.mean(v):.3f} ± {2 * np.std(v, ddof=1):.2f}" for v in cells]
         lines.append(f"| {rule} | " + " | ".join(texts) + f" | {np.mean(cells):.3f} |")
     text = "\n".join(lines)
     print(text)

@@ -46,7 +46,7 @@ def summarise(rows: Rows, column: str, datasets: Iterable[str], methods: Iterabl
     cells = {
         (data, method): Cell(
             means[data, method],
-            2 * float(np.std(values[data, method])),
+            2 * _deviation(values[data, method]),
             means[data, method] in best[data],
             len(values[data, method]),
         )
@@ -57,11 +57,17 @@ def summarise(rows: Rows, column: str, datasets: Iterable[str], methods: Iterabl
     return Table(chosen, kept, cells)
 
 
+def _deviation(values: list[float]) -> float:
+    """Return the standard deviation of a sample; NaN for one value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
 def markdown(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
     """Yield a Markdown table line by line, the paper's means in brackets."""
 
     def write(data: str, method: str, cell: Cell) -> str:
-        text = f"{_number(column, cell.mean, 3)} ± {_number(column, cell.spread, 2)}"
+        spread = "" if np.isnan(cell.spread) else f" ± {_number(column, cell.spread, 2)}"
+        text = _number(column, cell.mean, 3) + spread
         paper = _published(method, data, column)
         brackets = "" if paper is None else f" ({paper:.3f})"
         return (f"**{text}**" if cell.best else text) + brackets
@@ -79,7 +85,8 @@ def latex(table: Table, column: str, names: Mapping[str, str]) -> Iterator[str]:
     """Yield the same as a LaTeX tabular, without the paper's figures."""
 
     def write(data: str, method: str, cell: Cell) -> str:
-        text = rf"{_number(column, cell.mean, 3)} \pm {_number(column, cell.spread, 2)}"
+        spread = "" if np.isnan(cell.spread) else rf" \pm {_number(column, cell.spread, 2)}"
+        text = _number(column, cell.mean, 3) + spread
         return rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
 
     headings = [data.replace("_", r"\_") for data in table.datasets]
@@ -143,9 +150,10 @@ class Difference(NamedTuple):
     """How much better one method is than another on the same seeds."""
 
     mean: float
-    low: float  # 95 % confidence interval of the mean
+    low: float  # 95 % confidence interval of the mean, of this comparison by itself
     high: float
     seeds: int
+    p: float  # two-sided, of a paired t test
 
 
 def paired(rows: Rows, method: str, other: str, column: str) -> dict[str, Difference]:
@@ -164,17 +172,40 @@ def paired(rows: Rows, method: str, other: str, column: str) -> dict[str, Differ
         error = float(stats.sem(differences))
         reach = float(stats.t.ppf(0.975, len(seeds) - 1)) * error
         mean = float(differences.mean())
-        found[data] = Difference(mean, mean - reach, mean + reach, len(seeds))
+        ratio = abs(mean) / error if error else (np.inf if mean else 0.0)
+        p = 2 * float(stats.t.sf(ratio, len(seeds) - 1))
+        found[data] = Difference(mean, mean - reach, mean + reach, len(seeds), p)
     return found
+
+
+def holm(p: list[float], level: float = 0.05) -> list[bool]:
+    """Say which of several hypotheses are rejected together at a level, by Holm's procedure.
+
+    The smallest p is compared with level/m, the next with level/(m − 1) and so on, until one is
+    too large: the chance of any false rejection is at most the level.
+    """
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    rejected = [False] * len(p)
+    for rank, i in enumerate(order):
+        if not p[i] <= level / (len(p) - rank):
+            break
+        rejected[i] = True
+    return rejected
 
 
 def paired_markdown(
     rows: Rows, methods: Iterable[str], other: str, column: str, names: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield differences to one method as a table; those that exclude zero are bold."""
+    """Yield differences to one method as a table, with the 95 % interval of each by itself.
+
+    Bold are those that differ from zero when all comparisons of the table are made at once, by
+    Holm's procedure at 5 %.
+    """
     rows = list(rows)
     compared = {m: paired(rows, m, other, column) for m in methods if m != other}
     datasets = list(dict.fromkeys(data for found in compared.values() for data in found))
+    keys = [(method, data) for method, found in compared.items() for data in found]
+    proven = dict(zip(keys, holm([compared[m][d].p for m, d in keys]), strict=True))
     yield f"| minus {names[other]} | " + " | ".join(datasets) + " |"
     yield "|---" * (len(datasets) + 1) + "|"
     for method, found in compared.items():
@@ -187,5 +218,5 @@ def paired_markdown(
                 continue
             d = found[data]
             text = f"{d.mean:+.3f} [{d.low:+.3f}, {d.high:+.3f}]"
-            cells.append(f"**{text}**" if d.low > 0 or d.high < 0 else text)
+            cells.append(f"**{text}**" if proven[method, data] else text)
         yield f"| {names[method]} | " + " | ".join(cells) + " |"

@@ -73,6 +73,13 @@ def path_batch(
     )
 
 
+def event_times(paths: PathBatch) -> Tensor:
+    """Return when each path's event was: as given, else its stop; NaN where unknown; (P,)."""
+    stops = torch.where(paths.stopped, paths.time[paths.last_row].double(), torch.nan)
+    given = paths.event_time
+    return stops if given is None else torch.where(given.isfinite(), given.double(), stops)
+
+
 def path_groups(paths: TrajectorySet, numbers: IntArray, rows: int) -> list[IntArray]:
     """Cut path numbers into groups; no path is added to a group that holds this many rows."""
     lengths = paths.lengths[numbers]

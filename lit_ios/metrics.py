@@ -15,7 +15,7 @@ from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 from torchmetrics.utilities import dim_zero_cat
 
-from lit_ios.batches import PathBatch
+from lit_ios.batches import PathBatch, event_times
 from lit_ios.checks import UserError
 from lit_ios.functional import stops
 from lit_ios.functional.cross_fitting import cross_fitted, halves
@@ -161,8 +161,7 @@ class TimeToEvent(_CountingMetric):
         """Keep the time left on each caught path."""
         result = outcome(margin, paths, threshold)
         self.time_left.append(result.time_left[result.time_left.isfinite()].double())
-        known = paths.stopped if paths.event_time is None else paths.event_time.isfinite()
-        self.events += known.sum()
+        self.events += event_times(paths).isfinite().sum()
 
     def compute(self) -> Tensor:
         """Return mean or quantile; NaN if nothing was caught."""

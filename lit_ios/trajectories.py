@@ -6,7 +6,7 @@ Rows of all paths lie one below the other; `offsets` says where each path begins
     times    (N,)     in the data's own unit, increasing within a path
     offsets  (P + 1,) path i is rows offsets[i] : offsets[i + 1]
     stopped  (P,)     True: the expert stopped at the last row; False: censored
-    events   (P,)     time of the event: the stop, or where it is known of a censored path, else NaN
+    events   (P,)     time of the event: as given, else the stop; NaN where unknown
 """
 
 from __future__ import annotations
@@ -223,11 +223,11 @@ class TrajectorySet:
 
     @property
     def events(self) -> FloatArray:
-        """Time of each path's event: its stop, or `event_times` where given, else NaN; (P,)."""
+        """Time of each path's event: `event_times` where given, else its stop, else NaN; (P,)."""
         stops = np.where(self.stopped, self.times[self.last_rows], np.nan)
-        return (
-            stops if self.event_times is None else np.where(self.stopped, stops, self.event_times)
-        )
+        if self.event_times is None:
+            return stops
+        return np.where(np.isfinite(self.event_times), self.event_times, stops)
 
     @property
     def path_of_row(self) -> IntArray:

@@ -28,6 +28,11 @@ class Variant(NamedTuple):
         decays = "ConfidenceDecay" in self.callbacks
         return self.model["class_path"], oversampling, decays, folds is not None
 
+    @property
+    def memory(self) -> str:
+        """What it remembers."""
+        return str(self.model["init_args"].get("memory", "none"))
+
 
 def configs_folder() -> Path:
     """Return the folder of settings files: of the clone, or inside the installed package."""
@@ -84,10 +89,13 @@ def variant_name(model: object, datamodule: Any, callbacks: Iterable[object]) ->
     decays = any(type(callback).__name__ == "ConfidenceDecay" for callback in callbacks)
     oversampling, folds = datamodule.oversampling, datamodule.folds is not None
     traits = (type(model).__name__, oversampling, decays, folds)
+    given = getattr(model, "hparams", {}).get("memory") or "none"
+    memory = given if isinstance(given, str) else str(given.get("class_path"))
+    kept = [] if memory == "none" else [memory.rpartition(".")[2]]
     for variant in variants().values():
         if variant.traits == traits:
-            return variant.name
-    words = [type(model).__name__]
+            return "_".join([variant.name, *([] if variant.memory == memory else kept)]).lower()
+    words = [type(model).__name__, *kept]
     words += ["CS"] if decays else []
     words += (
         [] if oversampling == "none" else ["LB" if oversampling == "bootstrap" else oversampling]

@@ -147,7 +147,8 @@ PUBLIC = {
         "Scaler", "StoppingRule", "Window", "join", "load_rule", "memory_spec",
     ],
     "lit_ios.modules": [
-        "Classifier", "DOIQS", "IQS", "ModelBasedIQS", "StoppingModule", "View",
+        "Classifier", "DOIQS", "IQS", "ModelBasedIQS", "RecurrentSurvival", "StoppingModule",
+        "View",
     ],
     "lit_ios.policy": [
         "Calibration", "Decision", "Decisions", "Explanation", "FrontierCurve", "StoppingPolicy",

@@ -1,10 +1,14 @@
 """The exact Bayes filter of a change point: what the observed history says about it.
 
-With c uniform and the laws f₀ → f₁ known, the rows observed up to t weigh each change index by
+Neither the index b at which observation began nor the change index c is known: a path's rows do not
+hold the process's own clock. Both are uniform, and the laws f₀ → f₁ are known. The rows x_0 … x_k
+seen since observation began, at indices b … b + k, weigh each pair by their likelihood
 
-    w_c(t) = Π_{k=c…t} f₁(x_k | past) / f₀(x_k | past)   (1 if c > t)
+    w_{b,c}(k) = Π_{j: b+j<c} f₀(x_j | past, b + j) · Π_{j: b+j≥c} f₁(x_j | past, b + j)
 
-and the expert, who stops at c + 1, has stopped by t with probability Σ_{c<t} w_c / Σ_c w_c.
+and the expert, who stops at c + 1, has stopped by row k with probability
+
+    Σ_{c+1 ≤ b+k} w_{b,c} / Σ w_{b,c}.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet
+
+CHUNK = 1000  # paths at a time
 
 
 class Law(NamedTuple):
@@ -26,21 +32,60 @@ class Law(NamedTuple):
 
 
 def stopped_probability(
-    paths: TrajectorySet, before: Law, after: Law, changes: IntArray, points: int
+    paths: TrajectorySet, before: Law, after: Law, starts: IntArray, changes: IntArray
 ) -> FloatArray:
-    """P(c + 1 ≤ t | rows of the path up to t) for each row, c uniform on `changes`; (N,)."""
-    x, observed = _by_index(paths, points)
-    ratio = _log_density(x, after) - _log_density(x, before)  # (P, T)
-    if before[2:] != (0, 0) or after[2:] != (0, 0):  # a row needs its two predecessors
-        observed[:, 2:] &= observed[:, 1:-1] & observed[:, :-2]
-    total = np.cumsum(np.where(observed, ratio, 0.0), axis=1)  # (P, T)
-    until_change = total[:, changes - 1]  # (P, C)
-    probability = np.zeros_like(x)
-    for t in range(changes[0] + 1, points):  # nobody stops earlier
-        log_weight = np.where(changes <= t, total[:, t, None] - until_change, 0.0)
-        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))  # (P, C)
-        probability[:, t] = weight[:, changes < t].sum(axis=1) / weight.sum(axis=1)
-    return probability[paths.path_of_row, paths.times.astype(np.int64)]
+    """P(c + 1 ≤ b + k | rows of the path up to k) for each row; (N,).
+
+    A row of an autoregression whose two predecessors are not seen says nothing here.
+
+    Args:
+        paths: their rows one step apart; times do not matter.
+        before: law before the change.
+        after: law from the change on.
+        starts: (S,) possible b, all equally likely.
+        changes: (C,) possible c, all equally likely.
+    """
+    rows = [
+        _probabilities(paths, slice(first, first + CHUNK), before, after, starts, changes)
+        for first in range(0, len(paths), CHUNK)
+    ]
+    return np.concatenate(rows)
+
+
+def _probabilities(
+    paths: TrajectorySet, some: slice, before: Law, after: Law, starts: IntArray, changes: IntArray
+) -> FloatArray:
+    lengths, begins, ends = (
+        np.atleast_1d(v[some]) for v in (paths.lengths, paths.offsets[:-1], paths.offsets[1:])
+    )
+    seen: BoolArray = np.arange(lengths.max()) < lengths[:, None]  # (P, K)
+    x: FloatArray = np.zeros(seen.shape)
+    x[seen] = paths.states[begins[0] : ends[-1], 0]
+    index = starts[:, None] + np.arange(x.shape[1])  # (S, K) of the process
+    first = 2 if any((*before[2:], *after[2:])) else 0  # rows that say something
+    old, new = (_cumulative(x, index, law, first) for law in (before, after))  # (P, S, K)
+    total = np.full((len(x), x.shape[1]), -np.inf)  # log Σ of all weights
+    stopped = np.full(total.shape, -np.inf)  # and of those whose expert has stopped
+    for c in changes:
+        since = np.clip(c - starts, 0, x.shape[1])  # (S,) first row under the new law
+        prior = np.take_along_axis(old, since[None, :, None], axis=2)  # (P, S, 1)
+        later = new - np.take_along_axis(new, since[None, :, None], axis=2)
+        changed = index >= c  # (S, K)
+        weight = np.where(changed, prior + later[..., 1:], old[..., 1:])  # (P, S, K)
+        total = np.logaddexp(total, np.logaddexp.reduce(weight, axis=1))
+        weight = np.where(index >= c + 1, weight, -np.inf)
+        stopped = np.logaddexp(stopped, np.logaddexp.reduce(weight, axis=1))
+    return np.asarray(np.exp(stopped - total)[seen])
+
+
+def _cumulative(x: FloatArray, index: IntArray, law: Law, first: int) -> FloatArray:
+    """Return Σ_{j<k} log f(x_j | past, index), k = 0 … K; (P, K), (S, K) → (P, S, K + 1)."""
+    past = np.pad(x, ((0, 0), (2, 0)))
+    expected = law.mean + law.lag1 * past[:, 1:-1] + law.lag2 * past[:, :-2]  # (P, K)
+    deviation = (x - expected)[:, None] - np.sin(index)  # (P, S, K)
+    density = -0.5 * (deviation / law.deviation) ** 2 - np.log(law.deviation)
+    density[..., :first] = 0.0
+    return np.pad(np.cumsum(density, axis=2), ((0, 0), (0, 0), (1, 0)))
 
 
 def best_threshold(scores: FloatArray, paths: TrajectorySet) -> float:
@@ -56,30 +101,6 @@ def best_threshold(scores: FloatArray, paths: TrajectorySet) -> float:
     false_negatives = np.searchsorted(np.sort(highest[stop]), candidates) / stop.sum()
     true_negatives = np.searchsorted(np.sort(highest[~stop]), candidates) / (~stop).sum()
     return float(candidates[np.argmax(true_negatives - false_negatives)])
-
-
-def _by_index(paths: TrajectorySet, points: int) -> tuple[FloatArray, BoolArray]:
-    """Put each row in the column of its time index; (P, T) values and what is observed."""
-    index = np.rint(paths.times).astype(np.int64)
-    wrong = (index != paths.times) | (index < 0) | (index >= points)
-    if wrong.any():
-        raise ValueError(
-            f"times must be integers from 0 to {points - 1}, the process's own time index; "
-            f"got {paths.times[np.argmax(wrong)]}"
-        )
-    x = np.zeros((len(paths), points))
-    observed = np.zeros(x.shape, dtype=np.bool_)
-    x[paths.path_of_row, index] = paths.states[:, 0]
-    observed[paths.path_of_row, index] = True
-    return x, observed
-
-
-def _log_density(x: FloatArray, law: Law) -> FloatArray:
-    """The logarithm of f(x_t | x_{t−1}, x_{t−2}) up to a constant common to all laws; (P, T)."""
-    past = np.pad(x, ((0, 0), (2, 0)))  # x_{−1} = x_{−2} = 0
-    expected = np.sin(np.arange(x.shape[1])) + law.mean
-    expected = expected + law.lag1 * past[:, 1:-1] + law.lag2 * past[:, :-2]
-    return np.asarray(-0.5 * ((x - expected) / law.deviation) ** 2 - np.log(law.deviation))
 
 
 def _running_maximum(scores: FloatArray, paths: TrajectorySet) -> FloatArray:

@@ -73,7 +73,7 @@ class ChangePoint:
         return cut_at_stop(x[:, :, None], change + 1, self.feature_names, start)
 
     def oracle(self, paths: TrajectorySet) -> FloatArray:
-        """P(c + 1 ≤ t | the path's rows up to t) less the best threshold; (N,)."""
+        """P(c + 1 is reached | the path's rows so far) less the best threshold; (N,)."""
         return self._stopped_probability(paths) - self.threshold
 
     @cached_property
@@ -93,4 +93,5 @@ class ChangePoint:
         return x[:, 2:]
 
     def _stopped_probability(self, paths: TrajectorySet) -> FloatArray:
-        return stopped_probability(paths, *LAWS[self.problem], self.changes, self.points)
+        starts = np.arange(self.points // 2 + 1)
+        return stopped_probability(paths, *LAWS[self.problem], starts, self.changes)

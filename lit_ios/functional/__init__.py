@@ -16,6 +16,7 @@ from lit_ios.functional.losses import (
     GainLoss,
     IQLoss,
     PolicyLoss,
+    SurvivalLoss,
     ValueTerm,
     confidence_weight,
     cross_entropy_loss,
@@ -23,6 +24,7 @@ from lit_ios.functional.losses import (
     gain_loss,
     iq_loss,
     policy_loss,
+    survival_loss,
     weighted_mean,
 )
 from lit_ios.functional.recurrences import decayed_sum, gru_scan, gru_step
@@ -48,6 +50,7 @@ __all__ = [
     "IQLoss",
     "PolicyLoss",
     "RecoveredGains",
+    "SurvivalLoss",
     "ValueTerm",
     "action_value",
     "alive",
@@ -74,5 +77,6 @@ __all__ = [
     "stop_probability",
     "stopping_time",
     "stops",
+    "survival_loss",
     "weighted_mean",
 ]

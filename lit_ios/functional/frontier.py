@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lit_ios.batches import PathBatch
+from lit_ios.batches import PathBatch, event_times
 from lit_ios.checks import UserError
 
 ROUNDING = 1e-6  # by which margins in single precision, as exported policies have, may differ
@@ -51,7 +51,7 @@ def records(margin: Tensor, paths: PathBatch) -> Records:
     path, time = paths.path[rows], paths.time[rows].double()
     is_last = torch.ones_like(path, dtype=torch.bool)
     is_last[:-1] = path[1:] != path[:-1]
-    event_time = paths.time[paths.last_row][path].double()
+    event_time = event_times(paths)[path]
     later = torch.where(is_last, event_time, time.roll(-1))
     return Records(maximum[rows].double(), is_last.double(), later - time, path)
 
@@ -140,7 +140,8 @@ def cheapest_margin(margin: Tensor, paths: PathBatch, miss_cost: float, time_cos
     censored path, costs `time_cost`.
     """
     everyone = torch.ones_like(paths.stopped)
-    found = records(margin, paths._replace(stopped=everyone, event_time=None))
+    ends = torch.where(paths.stopped, event_times(paths), paths.time[paths.last_row].double())
+    found = records(margin, paths._replace(stopped=everyone, event_time=ends))
     caught = found.caught * paths.stopped[found.path]
     value, order = found.value.sort(descending=True)
     saved = (miss_cost * caught[order] - time_cost * found.time_left[order]).cumsum(0)

@@ -63,6 +63,15 @@ class PolicyLoss(NamedTuple):
     stops: Tensor  # soft share of stopped paths that are stopped in time
 
 
+class SurvivalLoss(NamedTuple):
+    """Total = share · likelihood + (1 − share) · event, and censored as it is."""
+
+    total: Tensor
+    likelihood: Tensor  # −log of the probability of stopping just when the expert did
+    event: Tensor  # −log of the probability of stopping by then
+    censored: Tensor  # −log of the probability of not stopping while observed
+
+
 def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
     """Return Σ w·x / Σ w over the last axis, and 0 where no row has weight."""
     shares = weight / weight.sum(-1, keepdim=True).clamp_min(torch.finfo(weight.dtype).tiny)
@@ -194,6 +203,46 @@ def gain_loss(gain: Tensor, target: Tensor, action: Tensor, weight: Tensor) -> G
     """
     difference = alive(gain - target, action)
     return GainLoss(weighted_mean(difference.square(), weight * action))
+
+
+def survival_loss(
+    margin: Tensor,
+    action: Tensor,
+    step: Tensor,
+    first_row: Tensor,
+    weight: Tensor,
+    *,
+    epsilon: Tensor | float,
+    share: float,
+) -> SurvivalLoss:
+    """Return the loss of deep recurrent survival analysis, a mean over paths.
+
+    The hazard of a row is h_t = σ(m_t/ε), S_t = Π_{k≤t} (1 − h_k). A path stopped at τ costs
+    −share · log(h_τ S_{τ−1}) − (1 − share) · log(1 − S_τ), a path censored at T −log S_T.
+
+    Args:
+        margin: (…, B) m(s) of whole paths, one below the other.
+        action: (B,) 0 stop, 1 continue.
+        step: (B,) t of the row in its path.
+        first_row: (B,) where the row's path begins.
+        weight: (…, B) how much the row's path counts.
+        epsilon: temperature.
+        share: of the likelihood of the event's time.
+    """
+    logit = margin / epsilon
+    log_survival = sum_along_paths(-softplus(logit), first_row).to(margin.dtype)  # (…, B) log S_t
+    last = (step.roll(-1) == 0).to(margin.dtype)  # of its path; the batch ends with a path
+    stopped, censored = last * (1 - action), last * action
+    likelihood = -(log_survival + logit)  # log h + log S_{t−1} = log S_t + log h − log(1 − h)
+    event = -torch.log(-torch.expm1(log_survival.clamp_max(-1e-6)))
+    terms = [
+        weighted_mean(term, weight * rows)
+        for term, rows in ((likelihood, stopped), (event, stopped), (-log_survival, censored))
+    ]
+    paths = (weight * last).sum(-1).clamp_min(1.0)
+    shares = [(weight * rows).sum(-1) / paths for rows in (stopped, censored)]
+    of_events = share * terms[0] + (1 - share) * terms[1]
+    return SurvivalLoss(shares[0] * of_events + shares[1] * terms[2], *terms)
 
 
 def policy_loss(

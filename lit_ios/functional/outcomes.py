@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lit_ios.batches import PathBatch
+from lit_ios.batches import PathBatch, event_times
 from lit_ios.functional.stopping import stopping_time, stops
 
 
@@ -43,10 +43,7 @@ def outcome(margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -
     first_row = paths.first_row[paths.last_row]
     caught = stop_step <= paths.step[paths.last_row]
     stop_row = torch.where(caught, first_row + stop_step, paths.last_row)
-    event = paths.event_time
-    if event is None:
-        event = torch.where(paths.stopped, paths.time[paths.last_row], torch.nan)
-    time_left = torch.where(caught, event - paths.time[stop_row], torch.nan)
+    time_left = torch.where(caught, event_times(paths) - paths.time[stop_row], torch.nan)
     return Outcome(stop_step, caught, time_left)
 
 
@@ -64,7 +61,8 @@ def balance_counts(result: Outcome, paths: PathBatch) -> BalanceCounts:
 
 def measure(margin: Tensor, paths: PathBatch, threshold: float) -> Measured:
     """Return M1, M3 and the mean of M4 of these paths at a threshold."""
-    paths = paths._replace(event_time=None)  # of stopped paths alone, as the frontier is
+    # of stopped paths alone, as the frontier is
+    paths = paths._replace(event_time=event_times(paths).where(paths.stopped, torch.nan))
     result = outcome(margin, paths, threshold)
     counts = balance_counts(result, paths)
     caught = counts.caught / counts.events

@@ -172,7 +172,8 @@ def engine_paths(
     if remaining_life is None:
         keep &= (last_cycle - series.cycle >= lead) | (series.cycle == 1)
     units, first = np.unique(series.unit[keep], return_index=True)
-    event = None if remaining_life is None else last_cycle[keep][first] + remaining_life
+    failed = last_cycle[keep][first].astype(np.float64)  # the last cycle, kept or not
+    event = failed if remaining_life is None else failed + remaining_life
     return TrajectorySet(
         states=states[keep],
         times=series.cycle[keep].astype(np.float64),
