@@ -47,7 +47,8 @@ WITH_LAGS = {
 }
 NAMES |= WITH_FOLDS | WITH_LAGS
 FOLDS = 4
-LAGS = (0, 4, 16)  # one of these is chosen
+LAGS = (0, 4, 16)  # one of these is chosen, of those that give
+MOST_COORDINATES = 200
 Margins = Callable[[TrajectorySet], FloatArray]
 
 
@@ -155,7 +156,7 @@ def elapsed(paths: TrajectorySet) -> FloatArray:
 def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
     """Fit a baseline, choose its settings and threshold on validation paths, test it."""
     best: tuple[float, float, torch.Tensor, PathBatch] | None = None
-    for lags in LAGS if name in WITH_LAGS else (data.lags,):
+    for lags in _lags(name, data):
         train, val, test = _states(data, lags)
         if name in WITH_FOLDS or name in WITH_LAGS:
             val = train.followed_by(val)
@@ -173,6 +174,14 @@ def measure(name: str, data: TrajectoryDataModule) -> dict[str, float]:
     assert best is not None
     accuracy, threshold, margin, batch = best
     return _metrics(margin, batch, threshold) | {"val_balanced_accuracy": accuracy}
+
+
+def _lags(name: str, data: TrajectoryDataModule) -> list[int]:
+    """Return the numbers of lags to choose from."""
+    if name not in WITH_LAGS:
+        return [data.lags]
+    features = len(data.encoder.feature_names)
+    return [lags for lags in LAGS if features * (lags + 1) <= MOST_COORDINATES]
 
 
 def _states(data: TrajectoryDataModule, lags: int) -> list[TrajectorySet]:

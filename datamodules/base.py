@@ -22,6 +22,7 @@ from lit_ios.recognition import Fingerprints, fingerprints, join_fingerprints
 from lit_ios.regions import StoppingRegion
 from lit_ios.rule import ColumnEncoder, Encoder, Scaler, Window
 from lit_ios.sampling import (
+    Confidence,
     SmoteKind,
     Statistics,
     bootstrap_copies,
@@ -29,6 +30,7 @@ from lit_ios.sampling import (
     folds_held_out,
     sample_stops,
     smote_stops,
+    synthetic_confidence,
 )
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectoryError, TrajectorySet
 
@@ -66,6 +68,9 @@ class TrajectoryDataModule(pl.LightningDataModule):
         ratio: stop rows per continue row after oversampling.
         neighbors: SMOTE's k, reduced where there are fewer stops.
         smote_kind: `borderline` interpolates only from stops near continue rows.
+        smote_windows: windows of time within which SMOTE interpolates; 1 for all at once.
+        synthetic_confidence: how far each synthetic row is believed, beside a confidence that
+            decays: `one`, or learnt from the real rows by their `neighbors` or a `discriminator`.
         batch_size: rows per training batch, before bootstrap.
         batch_by: `rows` shuffles single rows; `paths` shuffles whole paths, as a model that
             remembers a path's past needs; `auto` does what the model needs.
@@ -88,6 +93,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         ratio: float = 1.0,
         neighbors: int = 12,
         smote_kind: SmoteKind = "regular",
+        smote_windows: int = 1,
+        synthetic_confidence: Confidence = "one",
         batch_size: int = 128,
         batch_by: Literal["auto", "rows", "paths"] = "auto",
         batches_per_call: int = 64,
@@ -110,6 +117,8 @@ class TrajectoryDataModule(pl.LightningDataModule):
         check_number("batch_size", batch_size, above=0)
         check_number("batches_per_call", batches_per_call, above=0)
         check_choice("smote_kind", smote_kind, SmoteKind)
+        check_number("smote_windows", smote_windows, above=0)
+        check_choice("synthetic_confidence", synthetic_confidence, Confidence)
         check_choice("batch_by", batch_by, Literal["auto", "rows", "paths"])
         self.sampler: Spec | None = None  # of a sampler that is named by its class
         if isinstance(oversampling, dict) or "." in oversampling:
@@ -126,6 +135,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
             )
         self.oversampling, self.ratio = oversampling, ratio
         self.neighbors, self.smote_kind = neighbors, smote_kind
+        self.smote_windows, self.synthetic_confidence = smote_windows, synthetic_confidence
         self.batch_size, self.batch_by = batch_size, batch_by
         self.batches_per_call = batches_per_call
         self.lags, self.include_time = lags, include_time
@@ -295,16 +305,31 @@ class TrajectoryDataModule(pl.LightningDataModule):
         """Synthetic stop rows, made once from the training split."""
         if not self.makes_rows:
             return None
-        train = self.training_paths
-        no_transition = train.last_rows[~train.stopped]
-        states = np.delete(train.states, no_transition, axis=0)
-        actions = np.delete(train.actions, no_transition)
+        states, actions, _, steps = self._transitions()
         rng = self.random(purpose=3)
         if self.sampler is not None:
             return sample_stops(states, actions, rng, self.sampler, ratio=self.ratio)
         return smote_stops(
-            states, actions, rng, neighbors=self.neighbors, ratio=self.ratio, kind=self.smote_kind
+            states, actions, rng, neighbors=self.neighbors, ratio=self.ratio,
+            kind=self.smote_kind, steps=steps, windows=self.smote_windows,
+        )  # fmt: skip
+
+    @cached_property
+    def confidence_in_synthetic(self) -> FloatArray | None:
+        """How far each synthetic row is believed; None if all alike."""
+        if self.synthetic_stops is None or self.synthetic_confidence == "one":
+            return None
+        states, actions, paths, _ = self._transitions()
+        return synthetic_confidence(
+            self.synthetic_stops, states, actions, paths, self.synthetic_confidence, self.neighbors
         )
+
+    def _transitions(self) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
+        """Return state, action, path and step of all training rows that are transitions."""
+        train = self.training_paths
+        columns = (train.states, train.actions, train.path_of_row, train.steps)
+        no_transition = train.last_rows[~train.stopped]
+        return tuple(np.delete(column, no_transition, axis=0) for column in columns)  # type: ignore[return-value]
 
     @property
     def batches_of(self) -> BatchBy:
@@ -366,7 +391,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
 
     def forget(self) -> None:
         """Drop what was made of the data: it is made anew when next asked for."""
-        for name in ("splits", "_training", "synthetic_stops"):
+        for name in ("splits", "_training", "synthetic_stops", "confidence_in_synthetic"):
             self.__dict__.pop(name, None)
 
     def train_dataloader(self) -> Chunks:
@@ -378,6 +403,7 @@ class TrajectoryDataModule(pl.LightningDataModule):
         return TrainLoader(
             self.training_paths,
             self.synthetic_stops,
+            believed=self.confidence_in_synthetic,
             batch_size=self.batch_size,
             batch_by=self.batches_of,
             bootstrap_ratio=self.ratio if self.local_bootstrap else None,

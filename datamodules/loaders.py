@@ -59,6 +59,7 @@ class TrainLoader:
     Args:
         paths: standardised training paths.
         synthetic: (S, D) stop states made by SMOTE.
+        believed: (S,) how much each of them counts; None for 1.
         batch_size: rows in a batch; by paths, the number of rows at which a batch is full.
         batch_by: `rows` shuffles rows; `paths` shuffles whole paths, which come along.
         bootstrap_ratio: stops per continue row after local bootstrap; None for no bootstrap.
@@ -75,6 +76,7 @@ class TrainLoader:
         paths: TrajectorySet,
         synthetic: FloatArray | None = None,
         *,
+        believed: FloatArray | None = None,
         batch_size: int = 128,
         batch_by: BatchBy = "rows",
         bootstrap_ratio: float | None = None,
@@ -92,6 +94,7 @@ class TrainLoader:
         self.seen = None if seen is None else np.pad(seen, ((0, 0), (0, 1)), constant_values=1)
         self.device = torch.device(device)
         self._fill_columns(paths, synthetic)
+        self.believed = believed
         self.batches = self._count_batches(together)
         self.epoch = 0
         self.position = 0
@@ -162,6 +165,9 @@ class TrainLoader:
             rows, bounds, first = self._deal_out_paths(rng)
         actions = self.actions[rows]
         copies = (actions != NO_TRANSITION).astype(np.float32)
+        if self.believed is not None:
+            made = rows >= self.offsets[-1]
+            copies[made] *= self.believed[rows[made] - self.offsets[-1]]
         if self.bootstrap_ratio is not None:
             rng = np.random.default_rng([2, self.seed, self.epoch])
             drawn = bootstrap_stops(actions, rng, ratio=self.bootstrap_ratio, bounds=bounds)

@@ -19,7 +19,8 @@ from lit_ios.checks import UserError
 Settings = dict[str, Any]
 
 OF_EVERY_DATA_SET = (
-    "oversampling", "ratio", "neighbors", "smote_kind", "batch_size", "batch_by",
+    "oversampling", "ratio", "neighbors", "smote_kind", "smote_windows",
+    "synthetic_confidence", "batch_size", "batch_by",
     "batches_per_call", "lags", "include_time", "validation_share", "folds", "encoder",
 )  # fmt: skip
 

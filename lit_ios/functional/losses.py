@@ -108,6 +108,7 @@ def iq_loss(
     alpha: float | None = None,
     value_term: ValueTerm = "expert",
     value: Tensor | None = None,
+    stop_target: float | None = None,
 ) -> IQLoss:
     """Return the inverse soft-Q objective, minimised.
 
@@ -128,9 +129,16 @@ def iq_loss(
             `literal` the paper's (1−γ) in front of synthetic rows; `discounted` rows weighted γ^t,
             which telescopes to V(s_0) along a path (synthetic rows stand at t = 0).
         value: (B,) V(s), where it is known already.
+        stop_target: regress the stop's value of stop rows towards this instead, as LS-IQ does with
+            absorbing states: φ(r) = −(r − target)²/(4α) there, α 0.5 where it is None. For χ² and
+            a target of 2α nothing changes but a constant.
     """
     reward = recovered_reward(action_value(q, action), action, next_value, gamma)
-    reward_term = -weighted_mean(phi(reward, divergence, alpha), weight)
+    value_of = phi(reward, divergence, alpha)
+    if stop_target is not None:
+        fixed = -(reward - stop_target).square() / (4 * (0.5 if alpha is None else alpha))
+        value_of = torch.where(action > 0, value_of, fixed)
+    reward_term = -weighted_mean(value_of, weight)
     value = soft_value(q, epsilon) if value is None else value
     difference = value - gamma * alive(next_value, action)
     if value_term == "expert":

@@ -41,7 +41,7 @@ class DOIQS(ModelBasedIQS):
 
     def view(self, batch: TrainBatch) -> GainView:
         """Look at a batch with augmented states."""
-        return GainView(self.rule, batch, self.confidence, self.gain_gradient)
+        return GainView(self.rule, batch, self.confidence, self.futures, self.gain_gradient)
 
     def gain_loss(self, view: GainView) -> GainLoss:
         """Return the error of the gain network.

@@ -17,6 +17,8 @@ class IQS(StoppingModule):
         divergence: φ of the objective.
         alpha: weight of the χ² term r²/(4α); null means 0.5 for chi2 and no term for the others.
         value_term: form of the value term, E3′.
+        stop_target: fixed target of the stop's value, as LS-IQ has for absorbing states; null for
+            none.
         **kwargs: see StoppingModule.
     """
 
@@ -26,9 +28,11 @@ class IQS(StoppingModule):
         divergence: Divergence = "chi2",
         alpha: float | None = None,
         value_term: ValueTerm = "expert",
+        stop_target: float | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.stop_target = stop_target
         check_choice("divergence", divergence, Divergence)
         check_choice("value_term", value_term, ValueTerm)
         check_number("alpha", 1.0 if alpha is None else alpha, above=0)
@@ -50,4 +54,5 @@ class IQS(StoppingModule):
             alpha=self.alpha,
             value_term=self.value_term,
             value=view.value,
+            stop_target=self.stop_target,
         )

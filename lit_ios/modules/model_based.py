@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from lit_ios.batches import TrainBatch
-from lit_ios.checks import check_choice
+from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.functional import DynamicsError, DynamicsLoss, dynamics_loss
 from lit_ios.modules.iqs import IQS
 from lit_ios.modules.learning import Part
-from lit_ios.modules.views import PredictedView
+from lit_ios.modules.views import Futures, PredictedView
 from lit_ios.rule import StoppingRule
 
 
@@ -23,6 +23,9 @@ class ModelBasedIQS(IQS):
     Args:
         dynamics_error: error of the predicted successor; `gaussian` also learns its variance.
         value_aware: add the squared error of the value at the predicted successor.
+        successor_samples: take the mean of V over this many successors drawn from the predicted
+            distribution, instead of V at its mean; needs `dynamics_error: gaussian`.
+        dynamics_ensemble: let several members share the mean of their predicted successors.
         **kwargs: see IQS.
     """
 
@@ -33,9 +36,17 @@ class ModelBasedIQS(IQS):
         *,
         dynamics_error: DynamicsError = "mse",
         value_aware: bool = False,
+        successor_samples: int = 0,
+        dynamics_ensemble: bool = False,
         **kwargs: Any,
     ) -> None:
         check_choice("dynamics_error", dynamics_error, DynamicsError)
+        check_number("successor_samples", successor_samples, at_least=0)
+        if successor_samples and dynamics_error != "gaussian":
+            raise UserError("successor_samples needs dynamics_error: gaussian, to draw from")
+        if dynamics_ensemble and kwargs.get("members", 1) < 2:
+            raise UserError("dynamics_ensemble needs several members: set members")
+        self.futures = Futures(successor_samples, dynamics_ensemble)
         # set first: the rule made by the base class depends on them
         self.dynamics_error, self.value_aware = dynamics_error, value_aware
         super().__init__(**kwargs)
@@ -61,7 +72,7 @@ class ModelBasedIQS(IQS):
 
     def view(self, batch: TrainBatch) -> PredictedView:
         """Look at a batch with predicted successors."""
-        return PredictedView(self.rule, batch, self.confidence)
+        return PredictedView(self.rule, batch, self.confidence, self.futures)
 
     def dynamics_loss(self, view: PredictedView) -> DynamicsLoss:
         """Return the one-step prediction error."""

@@ -7,6 +7,7 @@ optimizer step. With several members, what depends on weights has a first axis f
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -95,8 +96,32 @@ class StateView(View):
         return self.rule.values(self.batch.state, self.h)
 
 
+class Futures(NamedTuple):
+    """How V is taken at the successors that the dynamics predict."""
+
+    samples: int = 0  # drawn from the predicted distribution; 0: its mean
+    ensemble: bool = False  # whether members share the mean of their predictions
+
+
 class PredictedView(View):
-    """Transitions of the learnt world: V is taken at the predicted successor (E5)."""
+    """Transitions of the learnt world: V is taken at the predicted successor (E5).
+
+    Args:
+        rule: that is being learnt.
+        batch: of transitions.
+        confidence: in synthetic rows (E4).
+        futures: how V is taken there.
+    """
+
+    def __init__(
+        self,
+        rule: StoppingRule,
+        batch: TrainBatch,
+        confidence: Tensor,
+        futures: Futures = Futures(),  # noqa: B008 (plain values)
+    ) -> None:
+        super().__init__(rule, batch, confidence)
+        self.futures = futures
 
     @cached_property
     def features(self) -> Tensor:
@@ -129,9 +154,36 @@ class PredictedView(View):
     @cached_property
     def _q_now_and_next(self) -> Tensor:
         """Q at s, and at ŝ' held constant; (2B, 2)."""
-        constant = self.prediction[0].detach()
-        following = self.rule.split(constant, self.h, self.batch.step)
-        return torch.cat([self.q, self.rule.values(*following)], dim=-2)
+        return torch.cat([self.q, self._q_at(self.successor)], dim=-2)
+
+    @cached_property
+    def successor(self) -> Tensor:
+        """ŝ' and what is predicted of h', held constant; (B, D)."""
+        predicted = self.prediction[0].detach()
+        if not self.futures.ensemble:
+            return predicted
+        shared, own = predicted.tensor_split([self.rule.state_dim], dim=-1)
+        return torch.cat([shared.mean(0).expand_as(shared), own], dim=-1)
+
+    @cached_property
+    def next_value(self) -> Tensor:
+        """V(ŝ'), or its mean over successors that are drawn; (B,)."""
+        if not self.futures.samples:
+            return self._values[..., self.batch.state.shape[0] :]
+        log_variance = self.prediction[1]
+        assert log_variance is not None
+        deviation = (0.5 * log_variance.detach()).exp()
+        values = [
+            soft_value(
+                self._q_at(self.successor + deviation * torch.randn_like(deviation)),
+                self.rule.epsilon,
+            )
+            for _ in range(self.futures.samples)
+        ]
+        return torch.stack(values).mean(0)
+
+    def _q_at(self, successor: Tensor) -> Tensor:
+        return self.rule.values(*self.rule.split(successor, self.h, self.batch.step))
 
 
 class GainView(PredictedView):
@@ -141,13 +193,19 @@ class GainView(PredictedView):
         rule: that is being learnt.
         batch: of transitions.
         confidence: in synthetic rows (E4).
+        futures: how V is taken at predicted successors.
         gradient: whether a gradient flows through the cumulative gain into the gain network.
     """
 
     def __init__(
-        self, rule: StoppingRule, batch: TrainBatch, confidence: Tensor, gradient: bool = False
+        self,
+        rule: StoppingRule,
+        batch: TrainBatch,
+        confidence: Tensor,
+        futures: Futures = Futures(),  # noqa: B008 (plain values)
+        gradient: bool = False,
     ) -> None:
-        super().__init__(rule, batch, confidence)
+        super().__init__(rule, batch, confidence, futures)
         self.gradient = gradient
 
     @property

@@ -1,6 +1,7 @@
 """From paths to training rows: split, states, oversampling. NumPy, with explicit Generators."""
 
 from lit_ios.sampling.oversampling import (
+    Confidence,
     OversamplingError,
     SmoteKind,
     balance_stops,
@@ -9,11 +10,13 @@ from lit_ios.sampling.oversampling import (
     folds_held_out,
     sample_stops,
     smote_stops,
+    synthetic_confidence,
 )
 from lit_ios.sampling.split import split_numbers, split_paths
 from lit_ios.sampling.statistics import Statistics, fit_statistics
 
 __all__ = [
+    "Confidence",
     "OversamplingError",
     "SmoteKind",
     "Statistics",
@@ -26,4 +29,5 @@ __all__ = [
     "smote_stops",
     "split_numbers",
     "split_paths",
+    "synthetic_confidence",
 ]

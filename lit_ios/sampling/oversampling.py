@@ -12,6 +12,7 @@ from lit_ios.imports import Spec, build, import_class
 from lit_ios.trajectories import CONTINUE, STOP, BoolArray, FloatArray, IntArray
 
 SmoteKind = Literal["regular", "borderline"]
+Confidence = Literal["one", "neighbors", "discriminator"]
 
 
 class OversamplingError(UserError):
@@ -26,8 +27,13 @@ def smote_stops(
     neighbors: int = 12,
     ratio: float = 1.0,
     kind: SmoteKind = "regular",
+    steps: IntArray | None = None,
+    windows: int = 1,
 ) -> FloatArray:
     """Return synthetic stop states, interpolated between neighbouring real ones; (S, D).
+
+    With several windows, stops are only interpolated between those of about the same time: a
+    straight line from an early to a late stop may cross the continuation region.
 
     Args:
         states: (N, D) standardised states of the training split.
@@ -36,8 +42,21 @@ def smote_stops(
         neighbors: k, reduced to stops − 1 where there are fewer.
         ratio: stops per continue row after oversampling.
         kind: `borderline` interpolates only from stops near continue rows.
+        steps: (N,) when each row was, for windows.
+        windows: of time, each with about as many stops; one that would have fewer than two is
+            joined with the one before.
     """
     check_choice("kind", kind, SmoteKind)
+    if windows > 1:
+        assert steps is not None
+        parts = []
+        for chosen in _windows(actions, steps, windows):
+            share = float((actions[chosen] == STOP).sum() / (actions == STOP).sum())
+            rows = states[chosen], actions[chosen]
+            parts.append(
+                smote_stops(*rows, rng, neighbors=neighbors, ratio=ratio * share, kind=kind)
+            )
+        return np.concatenate(parts)
     wanted, stops = _wanted(actions, ratio)
     if wanted <= stops:
         return np.empty((0, states.shape[1]), dtype=states.dtype)
@@ -53,6 +72,58 @@ def smote_stops(
             "use smote_kind: regular"
         )
     return made
+
+
+def _windows(actions: IntArray, steps: IntArray, windows: int) -> list[IntArray]:
+    """Return all continue rows with the stops of each window of time."""
+    stops, others = np.flatnonzero(actions == STOP), np.flatnonzero(actions != STOP)
+    ordered = stops[np.argsort(steps[stops], kind="stable")]
+    parts = np.array_split(ordered, max(1, min(windows, len(stops) // 2)))
+    return [np.sort(np.concatenate([others, part])) for part in parts]
+
+
+def synthetic_confidence(
+    made: FloatArray,
+    states: FloatArray,
+    actions: IntArray,
+    paths: IntArray,
+    kind: Confidence,
+    neighbors: int = 12,
+) -> FloatArray:
+    """Return how far each synthetic stop is to be believed, learnt from the real rows; (S,).
+
+    Args:
+        made: (S, D) synthetic stops.
+        states: (N, D) real rows.
+        actions: (N,) 0 stop, 1 continue.
+        paths: (N,) which path each row belongs to.
+        kind: `neighbors` is the share of stops among the nearest real rows, stops and continues
+            weighted to be equally many; `discriminator` the probability of a stop by boosted
+            trees, the mean of those fitted to either half of the paths; `one` believes all.
+        neighbors: how many are looked at.
+    """
+    check_choice("synthetic_confidence", kind, Confidence)
+    stop = actions == STOP
+    if kind == "one" or len(made) == 0:
+        return np.ones(len(made), dtype=np.float32)
+    if kind == "neighbors":
+        from sklearn.neighbors import NearestNeighbors
+
+        search = NearestNeighbors(n_neighbors=min(neighbors, len(states))).fit(states)
+        near = stop[search.kneighbors(made, return_distance=False)]  # (S, k)
+        of_stops, of_others = near.mean(1) / stop.mean(), (~near).mean(1) / (~stop).mean()
+        return np.asarray(of_stops / (of_stops + of_others), dtype=np.float32)
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    believed = []
+    for half in (paths % 2 == 0, paths % 2 == 1):
+        if len(np.unique(stop[half])) < 2:
+            raise OversamplingError(
+                "synthetic_confidence: discriminator needs stops in both halves of the paths"
+            )
+        model = HistGradientBoostingClassifier(class_weight="balanced", random_state=0)
+        believed.append(model.fit(states[half], stop[half]).predict_proba(made)[:, 1])
+    return np.asarray(np.mean(believed, axis=0), dtype=np.float32)
 
 
 def sample_stops(
