@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from lit_ios.checks import UserError
 from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
+from lit_ios.trajectories import BoolArray
 from lit_ios.variants import configs_folder, settings_by_name
 
 
@@ -49,6 +50,17 @@ def read_recipe() -> Recipe:
         for name, settings in given["candidates"].items()
     }
     return Recipe(own, given["quick"])
+
+
+def folds_for(stopped: BoolArray) -> int:
+    """Return how many folds paths are dealt out into: at least two stopped paths in each."""
+    stops = int(stopped.sum())
+    if stops < 4:
+        raise UserError(
+            f"auto compares candidates on paths left out and needs at least 4 stopped paths, got "
+            f"{stops}; give more, or choose a variant"
+        )
+    return 4 if stops >= 8 else 2
 
 
 def best_of(scores: dict[str, Score]) -> str:

@@ -17,11 +17,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lit_ios.auto import folds_for, read_recipe
 from lit_ios.batches import path_batch
 from lit_ios.checks import UserError, check_choice, check_number
+from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.functional.outcomes import measure
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
-from lit_ios.variants import find_variant
+from lit_ios.variants import Variant, find_variant, variant_of
 
 Column = int | str
 
@@ -36,14 +38,15 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     `fit` and `score` end a path at each stop, and the others take X for the rows of one path.
 
     Args:
-        variant: one of the ten, e.g. do_iqs_lb.
-        epochs: of training; the best one by validation balanced accuracy is kept.
+        variant: `auto` trains candidates with and without memory and takes the best on paths left
+            out; or one of the methods, e.g. do_iqs_lb.
+        epochs: of training at the most; the best one by validation balanced accuracy is kept.
         group_column: column of X that says which path a row belongs to; it is no feature.
         time_column: column of X with the time of a row; it is no feature. By default rows are one
             unit of time apart.
         validation_share: share of the paths held out to choose the epoch.
         margin: `validated` also chooses the margin on the held-out paths; `zero` does not.
-        lags: how many earlier rows are part of the state.
+        lags: how many earlier rows are part of the state; by default those of the variant.
         include_time: whether the time since the path began is part of the state.
         hidden: layer sizes.
         members: networks trained together, the median of whose margins decides; by default those of
@@ -52,26 +55,26 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             each member leaves out one, on which it is validated; by default those of the variant.
             Must divide `members`.
         learning_rate: Adam's learning rate.
-        batch_size: rows per batch.
+        batch_size: rows per batch; by default those of the variant.
         model_args: further arguments of the variant's module, by name.
         random_state: seed of splits, weights and batches.
     """
 
     def __init__(
         self,
-        variant: str = "do_iqs_lb",
+        variant: str = "auto",
         epochs: int = 100,
         group_column: Column | None = None,
         time_column: Column | None = None,
         validation_share: float = 0.3,
         margin: str = "validated",
-        lags: int = 0,
+        lags: int | None = None,
         include_time: bool = True,
         hidden: tuple[int, ...] = (64, 64),
         members: int | None = None,
         folds: int | None = None,
         learning_rate: float = 0.01,
-        batch_size: int = 128,
+        batch_size: int | None = None,
         model_args: dict[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -87,7 +90,8 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, groups: Any = None, times: Any = None  # noqa: N803
     ) -> StoppingClassifier:  # fmt: skip
         """Train on the rows of stopped paths."""
-        find_variant(self.variant)
+        if self.variant != "auto":
+            find_variant(self.variant)
         check_number("epochs", self.epochs, above=0)
         if self.epochs != int(self.epochs):
             raise UserError(f"epochs must be a whole number, got {self.epochs}")
@@ -215,6 +219,22 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Training ------------------------------------------------------------------------------------
 
     def _train(self, paths: TrajectorySet) -> Any:
+        """Train the variant, or the candidates of which the best is taken."""
+        if self.variant != "auto":
+            return self._train_variant(paths, find_variant(self.variant))[0]
+        names = read_recipe().candidates
+        folds = folds_for(paths.stopped) if self.folds is None else self.folds
+        found = {}
+        for name, settings in names.items():
+            candidate = variant_of(name, name, settings)
+            candidate.data["folds"] = folds
+            found[name] = self._train_variant(paths, candidate)
+        self.scores_ = {name: score for name, (_, score) in found.items()}
+        self.candidate_ = max(self.scores_, key=lambda name: self.scores_[name])
+        return found[self.candidate_][0]
+
+    def _train_variant(self, paths: TrajectorySet, variant: Variant) -> tuple[Any, float]:
+        """Return the policy of one variant, and its cross-fitted accuracy where there is one."""
         import pytorch_lightning as pl
         from pytorch_lightning.callbacks import ModelCheckpoint
 
@@ -225,16 +245,14 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from lit_ios.modules.evaluation import Margin
         from lit_ios.policy import StoppingPolicy
 
-        variant = find_variant(self.variant)
         state = self.random_state  # None and generators as scikit-learn takes them
         seed = state if isinstance(state, int) else int(check_random_state(state).randint(2**31))
-        given = {
-            "batch_size": self.batch_size,
-            "lags": self.lags,
+        given: dict[str, Any] = {
             "include_time": self.include_time,
             "validation_share": self.validation_share,
         }
-        given |= {} if self.folds is None else {"folds": self.folds}
+        own = {"batch_size": self.batch_size, "lags": self.lags, "folds": self.folds}
+        given |= {name: value for name, value in own.items() if value is not None}
         data = PathsData(paths, **_plain(variant.data | given), seed=seed)
         check_choice("margin", self.margin, Margin)
         with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder, _quiet():
@@ -251,14 +269,19 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 folder, "best", monitor="val/balanced_accuracy", mode="max",
                 enable_version_counter=False, save_on_train_epoch_end=True,
             )  # fmt: skip
-            decays = [EpsilonDecay(), *(getattr(callbacks, name)() for name in variant.callbacks)]
+            added = zip(variant.callbacks, variant.callback_args, strict=True)
+            decays: list[Any] = [EpsilonDecay()]
+            for name, init_args in added:
+                made = getattr(callbacks, name, None) or getattr(pl.callbacks, name)
+                decays.append(made(**init_args))
             trainer = pl.Trainer(
                 accelerator="cpu", devices=1, max_epochs=int(self.epochs),
                 callbacks=[*decays, best], logger=False, enable_progress_bar=False,
                 enable_model_summary=False, num_sanity_val_steps=0, default_root_dir=folder,
             )  # fmt: skip
             trainer.fit(model, data)
-            return StoppingPolicy.load(Path(folder) / "best.ckpt")
+            score = honest_score(model.choices) if model.choices else np.nan
+            return StoppingPolicy.load(Path(folder) / "best.ckpt"), score
 
 
 def _plain(value: Any) -> Any:

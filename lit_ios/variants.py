@@ -20,6 +20,7 @@ class Variant(NamedTuple):
     model: Settings  # class_path and init_args
     data: Settings  # arguments of the data module
     callbacks: tuple[str, ...]  # class names of those it adds
+    callback_args: tuple[Settings, ...] = ()  # and their arguments
 
     @property
     def traits(self) -> tuple[Any, ...]:
@@ -61,16 +62,22 @@ def find_variant(name: str) -> Variant:
 
 
 def _read(file: Path) -> Variant:
-    settings = read_settings(file)
     comment = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("#")
-    model = {"init_args": {}} | settings["model"]
-    added = (settings.get("trainer") or {}).get("callbacks+") or []
+    label = comment.partition(":")[0].strip()
+    return variant_of(file.stem, label, read_settings(file))
+
+
+def variant_of(name: str, label: str, settings: Settings) -> Variant:
+    """Return what settings of a model and its data declare."""
+    trainer = settings.get("trainer") or {}
+    added = [*(trainer.get("callbacks+") or []), *(trainer.get("callbacks") or [])]
     return Variant(
-        name=file.stem,
-        label=comment.partition(":")[0].strip(),
-        model=model,
+        name=name,
+        label=label,
+        model={"init_args": {}} | settings["model"],
         data=(settings.get("data") or {}).get("init_args") or {},
         callbacks=tuple(callback["class_path"] for callback in added),
+        callback_args=tuple(callback.get("init_args") or {} for callback in added),
     )
 
 

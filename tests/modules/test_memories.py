@@ -192,7 +192,7 @@ def test_synthetic_rows_have_no_past_to_remember(cls, kind):
 
 
 def test_memory_refuses_batches_that_tear_paths_apart():
-    with pytest.raises(ValueError, match="set data.init_args.batch_by to auto or paths"):
+    with pytest.raises(ValueError, match=r"set data\.init_args\.batch_by to auto or paths"):
         train(lambda data: IQS.for_data(data, hidden=[8], memory="gru"), batch_by="rows")
 
 
