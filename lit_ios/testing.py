@@ -297,7 +297,9 @@ def _own(spec: Spec) -> list[str]:
 
 
 def _own_packages(model: StoppingModule) -> list[str]:
-    specs = (model.rule.spec["encoder"], model.rule.spec["head"], model.rule.spec["memory"])
+    memory = model.rule.spec["memory"]
+    memories = memory if isinstance(memory, list) else [memory]
+    specs = (model.rule.spec["encoder"], model.rule.spec["head"], *memories)
     return [package for spec in specs if spec is not None for package in _own(spec)]
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from datamodules import ChangePointData, PathsData, Splits
 from lit_ios.functional import soft_value
-from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS
+from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS, RecurrentSurvival
 from lit_ios.modules.classifier import ClassifierLoss
 from lit_ios.rule import Head, join
 from lit_ios.testing import CheckError, check_data, check_head, check_memory, check_module
@@ -24,6 +24,8 @@ def test_right_heads_pass(name):
 def test_our_own_parts_pass():
     check_head("lit_ios.rule.MLPHead", hidden=[6])
     check_memory("lit_ios.rule.GainMemory", gamma=0.9, hidden=[6])
+    check_memory("lit_ios.rule.AccumulateMemory", hidden=[6])
+    check_memory("lit_ios.rule.GRUMemory", units=3)
     check_memory(f"{own_parts.__name__}.Average", units=3)
 
 
@@ -92,9 +94,10 @@ def test_wrong_memories_are_named(name, message):
         check_memory(f"{HERE}.{name}")
 
 
-@pytest.mark.parametrize("cls", [Classifier, IQS, ModelBasedIQS, DOIQS])
-def test_our_own_modules_pass(cls):
-    check_module(cls, hidden=[8], members=2)
+@pytest.mark.parametrize("memory", ["none", "accumulate", "gru"])
+@pytest.mark.parametrize("cls", [Classifier, IQS, ModelBasedIQS, DOIQS, RecurrentSurvival])
+def test_our_own_modules_pass(cls, memory):
+    check_module(cls, hidden=[8], members=2, memory=memory)
 
 
 class LooksAtTheCemetery(IQS):

@@ -51,6 +51,29 @@ def test_iq_loss_is_chi2_with_expert_value_by_default(rows: Any) -> None:
     assert default.item() == named.total.item()
 
 
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+def test_a_stop_target_of_twice_alpha_changes_chi2_by_a_constant(rows: Any, alpha: float) -> None:
+    q = rows.q.clone().requires_grad_()
+    given = {"epsilon": 0.1, "gamma": 0.9, "alpha": alpha}
+    found = []
+    for target in (None, 2 * alpha):
+        loss = iq_loss(q, *rows[1:], stop_target=target, **given).total
+        found.append((float(loss), torch.autograd.grad(loss, q)[0]))
+    stops = rows.weight[rows.action == 0].sum() / rows.weight.sum()
+    assert found[1][0] - found[0][0] == pytest.approx(float(alpha * stops), rel=1e-9)
+    torch.testing.assert_close(found[0][1], found[1][1])
+
+
+def test_a_stop_target_is_regressed_towards_on_stop_rows_and_nowhere_else(rows: Any) -> None:
+    given = {"epsilon": 0.1, "gamma": 0.9}
+    plain = iq_loss(*rows, **given).reward * rows.weight.sum()
+    fixed = iq_loss(*rows, stop_target=3.0, **given).reward * rows.weight.sum()
+    stop = rows.action == 0
+    value = rows.q[stop, 0]
+    change = (rows.weight[stop] * ((value - 3).square() / 2 + value - value.square() / 2)).sum()
+    torch.testing.assert_close(fixed - plain, change)
+
+
 @pytest.mark.parametrize("epsilon", [0.05, 0.1, 1.0, 5.0])
 @pytest.mark.parametrize("gamma", [0.5, 0.99])
 def test_iq_loss_of_tv_is_epsilon_times_cross_entropy(

@@ -219,3 +219,18 @@ def test_grids_of_numpy_numbers_can_be_searched():
     assert search.best_estimator_.policy_.rule.window.lags == 1
     with pytest.raises(UserError, match="whole number"):
         StoppingClassifier("iqs", epochs=1.5).fit(X, Y, GROUPS)
+
+
+def test_by_default_candidates_are_trained_and_the_best_one_is_taken():
+    model = StoppingClassifier(epochs=2).fit(X, Y, GROUPS)
+    assert sorted(model.scores_) == ["accumulate", "gru", "lags", "none"]
+    assert model.scores_[model.candidate_] == max(model.scores_.values())
+    lags = {"lags": 4}.get(model.candidate_, 0)
+    assert model.policy_.rule.window.lags == lags
+    assert 0.5 < model.score(X, Y, GROUPS) <= 1
+
+
+def test_auto_needs_some_stopped_paths():
+    few = np.isin(GROUPS, np.unique(GROUPS)[:3])
+    with pytest.raises(ValueError, match="at least 4 stopped paths"):
+        StoppingClassifier(epochs=1).fit(X[few], Y[few], GROUPS[few])

@@ -7,7 +7,7 @@ import pytest
 from imblearn.over_sampling import SMOTE
 from sklearn.neighbors import NearestNeighbors
 
-from lit_ios.sampling import OversamplingError, smote_stops
+from lit_ios.sampling import OversamplingError, smote_stops, synthetic_confidence
 
 
 def rows(
@@ -203,3 +203,77 @@ def test_smote_does_not_touch_the_global_generator() -> None:
     first = smote_stops(*rows(8, 80), generator(4))
     np.random.seed(7)  # noqa: NPY002 (what must make no difference)
     assert np.array_equal(smote_stops(*rows(8, 80), generator(4)), first)
+
+
+def two_clouds():
+    """Return early stops around 0 and late ones around 10, continues between them."""
+    rng = np.random.default_rng(0)
+    early, late = rng.normal(0, 0.3, (10, 2)), rng.normal(10, 0.3, (10, 2))
+    between = rng.normal(5, 0.3, (60, 2))
+    states = np.concatenate([early, late, between]).astype(np.float32)
+    actions = np.repeat([0, 0, 1], [10, 10, 60])
+    steps = np.concatenate([rng.integers(0, 5, 10), rng.integers(40, 45, 10), np.full(60, 20)])
+    return states, actions, steps
+
+
+def test_windows_keep_smote_from_crossing_between_early_and_late_stops():
+    states, actions, steps = two_clouds()
+    options = {"neighbors": 12, "steps": steps}
+    crossing = smote_stops(states, actions, generator(), **options)
+    apart = smote_stops(states, actions, generator(), windows=2, **options)
+
+    def between(rows):
+        return ((rows > 2) & (rows < 8)).all(axis=1).sum()
+
+    assert between(crossing) > 0
+    assert between(apart) == 0
+    assert len(apart) == len(crossing) == 40
+
+
+def test_one_window_is_no_window():
+    states, actions, steps = two_clouds()
+    plain = smote_stops(states, actions, generator())
+    np.testing.assert_array_equal(
+        plain, smote_stops(states, actions, generator(), steps=steps, windows=1)
+    )
+
+
+def test_more_windows_than_pairs_of_stops_are_joined():
+    states, actions, steps = two_clouds()
+    made = smote_stops(states, actions, generator(), steps=steps, windows=50)
+    assert len(made) == pytest.approx(40, abs=10)
+
+
+@pytest.mark.parametrize("kind", ["neighbors", "discriminator"])
+def test_learnt_confidence_is_high_among_stops_and_low_among_continues(kind):
+    states, actions, _ = two_clouds()
+    made = np.array([[0.0, 0.0], [10.0, 10.0], [5.0, 5.0]], dtype=np.float32)
+    paths = np.arange(len(states)) % 7
+    # boosted trees need some rows in a leaf
+    many = [np.repeat(x, 10, axis=0) for x in (states, actions, paths)]
+    found = synthetic_confidence(made, *many, kind)
+    assert found.dtype == np.float32
+    assert (found[:2] > 0.9).all()
+    assert found[2] < 0.1
+
+
+def test_confidence_of_neighbors_is_the_balanced_share_of_a_loop():
+    states, actions = rows(12, 40)
+    made = smote_stops(states, actions, generator())
+    found = synthetic_confidence(made, states, actions, np.arange(52), "neighbors", neighbors=5)
+    for row, value in zip(made, found, strict=True):
+        near = np.argsort(np.linalg.norm(states.astype(float) - row, axis=1))[:5]
+        stops, others = (actions[near] == 0).sum() / 12, (actions[near] == 1).sum() / 40
+        assert value == pytest.approx(stops / (stops + others), rel=1e-5)
+
+
+def test_all_synthetic_rows_are_believed_unless_told_otherwise():
+    states, actions = rows(12, 40)
+    found = synthetic_confidence(states[:3], states, actions, np.arange(52), "one")
+    assert found.tolist() == [1, 1, 1]
+
+
+def test_discriminator_needs_stops_in_both_halves():
+    states, actions = rows(1, 20)
+    with pytest.raises(OversamplingError, match="both halves"):
+        synthetic_confidence(states[:1], states, actions, np.arange(21), "discriminator")
