@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from sklearn.linear_model import LinearRegression
 
 from benchmarks.grid import ROOT
 from benchmarks.methods import DATA_SETS
+from callbacks.grids import stopping_grid
+from datamodules import BoundaryExitData, ChangePointData
+from lit_ios.batches import path_batch
+from lit_ios.variants import find_variant
 
 FOLDER = ROOT / "docs/figures"
 # Okabe and Ito's colours twice, told apart by marker and line as well
@@ -27,6 +32,10 @@ COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D
 MARKERS = "os^Dv<>PX*hd"
 LINES = ("-", "--", "-.", ":")
 STOP, CONTINUE = "#D55E00", "#0072B2"
+# the methods whose regions the paper shows, and DO-IQS-LB
+SHOWN = (
+    "classifier", "iqs", "iqs_cs_smote", "model_based_iqs", "model_based_iqs_cs_smote", "do_iqs_lb",
+)  # fmt: skip
 
 Rows = Iterable[Mapping[str, str]]
 
@@ -127,18 +136,14 @@ def scatter(data: Mapping[str, Any]) -> Figure:
     for axes, (name, module) in zip(
         np.ravel(figure.subplots(1, len(data))), data.items(), strict=True
     ):
-        paths = module.states(module.splits.train)
+        paths = module.states(module.splits.train.followed_by(module.splits.val))
         elapsed, value = paths.states[:, -1], paths.states[:, 0]
         stop = np.zeros(len(value), dtype=bool)
         stop[paths.last_rows[paths.stopped]] = True
         axes.plot(elapsed[~stop], value[~stop], ".", color=CONTINUE, markersize=3, alpha=0.5)
         axes.plot(elapsed[stop], value[stop], "^", color=STOP, markersize=4)
         axes.set(title=name, xlabel="time since the path began", ylabel="x")
-    handles = [
-        Line2D([], [], color=CONTINUE, marker=".", linestyle="", label="continue"),
-        Line2D([], [], color=STOP, marker="^", linestyle="", label="stop"),
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(handles=_actions(), loc="outside lower center", ncols=2, frameon=False)
     return figure
 
 
@@ -178,42 +183,185 @@ def _finish(
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
 
 
-def regions(variant: str, epochs: int, folder: Path) -> Iterator[Path]:
-    """Train on 490 paths of radial and star; keep heat maps and boundaries beside the truth."""
+def regions(
+    data: str, variants: Iterable[str], epochs: int, paths: int, time: float = 25.0
+) -> Figure:
+    """Train each variant; Q at one time, scaled around 0, and the boundaries of all times."""
+    variants = list(variants)
+    figure = Figure(figsize=(13, 3.1 * len(variants)), layout="constrained")
+    rows = figure.subplots(len(variants), 4, squeeze=False)
+    for axes, variant in zip(rows, variants, strict=True):
+        module, source = _trained(data, variant, epochs, f"--data.init_args.paths={paths}")
+        grid = stopping_grid(module, source, 81)
+        assert grid is not None
+        at = int(np.argmin(np.abs(grid.times - time)))
+        q, extent = grid.q[at], (grid.x[0], grid.x[-1], grid.y[0], grid.y[-1])
+        names = ("Q(s, stop)", "Q(s, continue)", "difference")
+        for panel, name, values in zip(
+            axes, names, (q[..., 0], q[..., 1], grid.margin[at]), strict=False
+        ):
+            largest = float(np.abs(values).max())
+            shown = panel.imshow(
+                values, origin="lower", extent=extent, cmap="RdBu_r", vmin=-largest, vmax=largest
+            )
+            figure.colorbar(shown, ax=panel, shrink=0.8)
+            panel.set_title(f"{name}, t = {grid.times[at]:g}", fontsize=9)
+            if grid.truth is not None:
+                _level(panel, grid, grid.truth[at], color="black")
+        for number in np.linspace(0, len(grid.times) - 2, 6).astype(int):
+            shade = str(0.75 - 0.7 * number / len(grid.times))
+            _level(axes[3], grid, grid.margin[number], color=STOP, alpha=1 - float(shade))
+            if grid.truth is not None:
+                _level(axes[3], grid, grid.truth[number], color=shade, linestyles="--")
+        axes[3].set_title("boundaries over time: true (dashed), recovered", fontsize=9)
+        axes[3].set_aspect("equal")
+        axes[0].set_ylabel(find_variant(variant).label)
+    return figure
+
+
+def _level(axes: Axes, grid: Any, values: Any, **style: Any) -> None:
+    """Draw where values change sign, if they do."""
+    if values.min() < 0 <= values.max():
+        lines = {"colors": style.pop("color"), "linewidths": 1, **style}
+        axes.contour(grid.x, grid.y, values, levels=[0.0], **lines)
+
+
+def _trained(data: str, variant: str, epochs: int, *options: str) -> tuple[Any, Any]:
+    """Train a variant; return the module of its best epoch, and the data."""
     import tempfile
 
     import train
 
-    for data in ("radial", "star"):
-        with tempfile.TemporaryDirectory() as runs:
-            cli = train.main([
-                "fit", f"--config={ROOT}/configs/data/{data}.yaml",
-                f"--config={ROOT}/configs/model/{variant}.yaml", f"--runs_dir={runs}",
-                f"--trainer.max_epochs={epochs}", "--data.init_args.paths=700",
-            ])  # fmt: skip
-            assert cli is not None
-            for name in ("q_values", "boundaries"):
-                file = folder / f"{data}_{name}.png"
-                shutil.copy(Path(cli.trainer.logger.log_dir) / f"figures/{name}.png", file)
-                yield file
+    with tempfile.TemporaryDirectory() as runs:
+        cli = train.main([
+            "fit", f"--data={data}", f"--model={variant}", f"--runs_dir={runs}",
+            f"--config={ROOT}/benchmarks/quiet.yaml", f"--trainer.max_epochs={epochs}", *options,
+        ])  # fmt: skip
+        assert cli is not None
+        return cli.model.eval(), cli.datamodule  # the weights that were tested, of the best epoch
+
+
+def scatter_regions(data: Mapping[str, Any]) -> Figure:
+    """Rows of paths in the plane, those where the expert stopped in front."""
+    figure = Figure(figsize=(4.6 * len(data), 4.6), layout="constrained")
+    for axes, (name, module) in zip(
+        np.ravel(figure.subplots(1, len(data))), data.items(), strict=True
+    ):
+        paths = module.splits.train.followed_by(module.splits.val)
+        stop = np.zeros(len(paths.states), dtype=bool)
+        stop[paths.last_rows[paths.stopped]] = True
+        x, y = paths.states.T[:2]
+        axes.plot(x[~stop], y[~stop], ",", color=CONTINUE, alpha=0.25)
+        axes.plot(x[stop], y[stop], ".", color=STOP, markersize=1.5)
+        axes.set(title=f"{name}, {len(paths):,} paths", aspect="equal")
+    figure.legend(handles=_actions(), loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def _actions() -> list[Line2D]:
+    return [
+        Line2D([], [], color=CONTINUE, marker=".", linestyle="", label="continue"),
+        Line2D([], [], color=STOP, marker="^", linestyle="", label="stop"),
+    ]
+
+
+def fatigue_memory(epochs: int, shown: int = 3) -> Figure:
+    """What is seen of some test paths, what is not, and what the policy remembers of them.
+
+    IQS with `accumulate`, which nobody told of any damage. Its four numbers mean what Q makes of
+    them: drawn is the linear function of them and of the state that fits the damage of the training
+    paths best.
+    """
+    options = ("--model.init_args.memory=accumulate", "--model.init_args.margin=validated")
+    options += ("--data.init_args.oversampling=bootstrap",)
+    module, data = _trained("fatigue", "iqs", epochs, *options)
+    simulator = data.simulator
+
+    def known(paths: Any, memory: bool = True) -> Any:
+        with torch.no_grad():
+            state, h = (x.double().numpy() for x in module.rule.remember(path_batch(paths)))
+        return np.column_stack([state, h] if memory else [state])
+
+    def fitted(memory: bool) -> Any:
+        fit = LinearRegression()
+        return fit.fit(known(data.splits.train, memory), simulator.damage(data.splits.train))
+
+    with_memory, everything = fitted(memory=True), data.splits.test
+    shares = [
+        fit.score(known(everything, memory), simulator.damage(everything))
+        for memory, fit in ((True, with_memory), (False, fitted(memory=False)))
+    ]
+    test = everything.select(np.argsort(-everything.lengths)[5 : 5 + 4 * shown : 4])
+    y, damage = with_memory.predict(known(test)), simulator.damage(test)
+    with torch.no_grad():
+        decisions = module.rule.scan(path_batch(test))
+    figure = Figure(figsize=(4.4 * shown, 5.2), layout="constrained")
+    panels = figure.subplots(2, shown, sharex="col", sharey="row")
+    for i in range(shown):
+        rows = slice(test.offsets[i], test.offsets[i + 1])
+        times = test.times[rows]
+        above, below = panels[:, i]
+        above.plot(times, test.states[rows, 0], color=CONTINUE, linewidth=1)
+        below.plot(times, damage[rows], color="black", label="damage, not seen")
+        below.plot(times, y[rows], color=STOP, linestyle="--", label="what the policy remembers")
+        below.axhline(1.0, color="0.6", linewidth=0.8)
+        first = np.flatnonzero(decisions.first_stop.numpy()[rows])
+        for axes in (above, below):
+            axes.axvline(times[-1], color="black", linestyle=":", label="the expert stops")
+            for at in first:
+                axes.axvline(times[at], color=STOP, alpha=0.6, label="the policy stops")
+            axes.grid(alpha=0.25, linewidth=0.5)
+        below.set_xlabel("time")
+    panels[0, 0].set_ylabel("load, seen")
+    panels[1, 0].set_ylabel("damage")
+    handles, labels = panels[1, 0].get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        handles=list(unique.values()), labels=list(unique), loc="outside lower center", ncols=4,
+        frameon=False,
+    )  # fmt: skip
+    figure.suptitle(
+        f"fatigue: what the policy remembers explains {shares[0]:.1%} of the damage of all test "
+        f"paths, load and time alone {shares[1]:.0%}", fontsize=10,
+    )  # fmt: skip
+    return figure
+
+
+PICTURES = {
+    "change_points": lambda args: scatter(
+        {
+            name: ChangePointData(problem=name, paths=args.scattered)
+            for name in ("CP1", "CP2", "CP3")
+        }
+    ),
+    "scatter": lambda args: scatter_regions(
+        {name: BoundaryExitData(problem=name, paths=args.scattered) for name in ("radial", "star")}
+    ),
+    "fatigue_memory": lambda args: fatigue_memory(args.epochs),
+    "regions_radial": lambda args: regions("radial", SHOWN, args.epochs, args.paths),
+    "regions_star": lambda args: regions("star", SHOWN, args.epochs, args.paths),
+}
 
 
 def main() -> None:
-    """Draw the change-point scatter plots, and the regions of radial and star."""
-    from datamodules import ChangePointData
-
+    """Draw what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.figures", description=__doc__)
-    parser.add_argument("--variant", default="do_iqs_lb", help="of the regions (%(default)s)")
+    parser.add_argument(
+        "--only", nargs="+", choices=PICTURES, default=list(PICTURES), metavar="NAME",
+        help=f"of {', '.join(PICTURES)} (default: all)",
+    )  # fmt: skip
     parser.add_argument("--epochs", type=int, default=200, help="of training (%(default)s)")
+    parser.add_argument("--paths", type=int, default=700, help="of the regions (%(default)s)")
+    parser.add_argument(
+        "--scattered", type=int, default=5000, help="paths of scatter plots (%(default)s)"
+    )
     parser.add_argument("--folder", type=Path, default=FOLDER, help="for the files (%(default)s)")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    names = ("CP1", "CP2", "CP3")
-    picture = scatter({name: ChangePointData(problem=name) for name in names})
-    file = args.folder / "change_points.png"
-    picture.savefig(file, dpi=110)
-    for figure in (file, *regions(args.variant, args.epochs, args.folder)):
-        print(f"figure  {figure}")
+    for name in args.only:
+        file = args.folder / f"{name}.png"
+        PICTURES[name](args).savefig(file, dpi=90)
+        print(f"figure  {file}")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from tqdm import tqdm
 import train
 from benchmarks.methods import VARIANTS
 from benchmarks.observed import ROOT, Observer, quiet, run_train
-from datamodules import PathLoader, TrajectoryDataModule
+from datamodules import ChangePointData, PathLoader, TrajectoryDataModule
 from datamodules.base import Splits
 from lit_ios import modules
 from lit_ios.trajectories import TrajectorySet
@@ -38,6 +38,9 @@ GOALS = {
     "lightning_over_raw": ("at most", 1.25),
     "do_over_iqs": ("at most", 2.5),
     "path_length_factor": ("at most", 1.3),
+    "memory_length_factor": ("at most", 1.3),
+    "gru_factor": ("at most", 4.0),
+    "auto_factor": ("at most", 6.0),
     "rows_factor": ("at most", 1.1),
     "ensemble_factor": ("at most", 2.0),
     "batch_rows_per_second": ("at least", 1_000_000),
@@ -151,6 +154,59 @@ def path_length_factor(repeats: int) -> Figures:
         return epoch_seconds("do_iqs", data)
 
     return {"path_length_factor": ratio(repeats, lambda: measure(1000), lambda: measure(50))}
+
+
+def memory_length_factor(repeats: int) -> Figures:
+    """IQS with `accumulate`, the same rows cut into paths of 1,000 over paths of 50."""
+
+    def measure(length: int) -> float:
+        data = RandomPaths(100_000, length, batch_size=1000)
+        return epoch_seconds("iqs", data, memory="accumulate")
+
+    return {"memory_length_factor": ratio(repeats, lambda: measure(1000), lambda: measure(50))}
+
+
+def gru_factor(repeats: int) -> Figures:
+    """Eight members with gated units over eight without on CP1, and a row's cost by batch size.
+
+    As in auto: batches of 512 rows with units, of 128 without; and both with batches of 128.
+    """
+
+    def measure(memory: str, batch_size: int) -> float:
+        data = ChangePointData(batch_size=batch_size)
+        return epoch_seconds("iqs", data, 4, members=8, memory=memory, bootstrap=False)
+
+    paths = {n: RandomPaths(20_000, 50, batch_size=50 * n) for n in (1, 4, 16, 64)}
+    return {
+        "gru_factor": ratio(repeats, lambda: measure("gru", 512), lambda: measure("none", 128)),
+        "gru_factor_same_batches": ratio(
+            repeats, lambda: measure("gru", 128), lambda: measure("none", 128)
+        ),
+        "gru_microseconds_per_row_by_paths": {
+            n: round(1e6 * epoch_seconds("iqs", data, memory="gru") / 20_000, 1)
+            for n, data in paths.items()
+        },
+    }
+
+
+def auto_factor(repeats: int) -> Figures:
+    """A whole run of auto over one of IQS-folds, both with their final test."""
+
+    def seconds(data: str, model: str) -> float:
+        with tempfile.TemporaryDirectory() as folder, quiet():
+            start = time.perf_counter()
+            train.main([
+                "fit", f"--data={data}", f"--model={model}", f"--runs_dir={folder}",
+                f"--config={ROOT}/benchmarks/quiet.yaml", "--threads=1",
+            ])  # fmt: skip
+            return time.perf_counter() - start
+
+    return {
+        "auto_factor": {
+            name: ratio(repeats, lambda: seconds(name, "auto"), lambda: seconds(name, "iqs_folds"))  # noqa: B023
+            for name in ("CP1", "fatigue", "radial")
+        }
+    }
 
 
 def rows_factor(repeats: int) -> Figures:
@@ -285,6 +341,9 @@ MEASURES: dict[str, Callable[[int], Figures]] = {
     "lightning_over_raw": lambda repeats: lightning_over_raw(repeats, epochs=20),
     "do_over_iqs": do_over_iqs,
     "path_length_factor": path_length_factor,
+    "memory_length_factor": memory_length_factor,
+    "gru_factor": gru_factor,
+    "auto_factor": lambda repeats: auto_factor(1),
     "rows_factor": lambda repeats: rows_factor(min(repeats, 3)),
     "ensemble_factor": ensemble_factor,
     "batch_rows_per_second": batch_rows_per_second,
