@@ -43,8 +43,8 @@ def folder(tmp_path_factory):
 
 def test_page_has_an_example_of_each_kind():
     assert sorted(FILES) == [
-        "my_data.py", "my_memory.py", "my_metric.py", "my_network.py", "my_network.yaml", "my_objective.py",
-        "my_sampler.py",
+        "my_data.py", "my_memory.py", "my_metric.py", "my_network.py", "my_network.yaml",
+        "my_objective.py", "my_sampler.py",
     ]  # fmt: skip
     assert len(FILES["my_data.py"].splitlines()) <= 60
     assert len(EXPORTED) == 7
@@ -53,7 +53,9 @@ def test_page_has_an_example_of_each_kind():
 @pytest.mark.parametrize("file", EXPORTED)
 def test_what_an_example_made_streams_and_runs_without_torch(file, folder):
     pytest.importorskip("onnxruntime", reason="ONNX is an extra")
-    policy = StoppingPolicy.load(folder / file.replace(".onnx", ".ckpt"), allow=["my_network", "my_memory"])
+    policy = StoppingPolicy.load(
+        folder / file.replace(".onnx", ".ckpt"), allow=["my_network", "my_memory"]
+    )
     exported = runtime.load(folder / file)
     one, other = policy.stream(), exported.stream()
     rows = [[0.1 * i for _ in policy.columns] for i in range(5)]
