@@ -190,7 +190,7 @@ def summarise(runs: Iterable[Row]) -> dict[str, dict[str, dict[str, float]]]:
             values = [combinations[name][column] for combinations in found]
             summary[name][column] = {
                 "mean": float(np.mean(values)),
-                "sd": float(np.std(values, ddof=1)),
+                "sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"),
             }
     return summary
 

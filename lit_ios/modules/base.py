@@ -171,7 +171,7 @@ class StoppingModule(PartLearning):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on with what earlier epochs chose."""
-        self.choices = list(checkpoint["lit_ios"].get("choices", []))
+        self.choices = list(checkpoint.get("lit_ios", {}).get("choices", []))
 
     def on_train_start(self) -> None:
         """Refuse to go on with a checkpoint of other data: its scale is part of the rule."""

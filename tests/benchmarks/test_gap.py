@@ -123,10 +123,10 @@ def test_table_has_mean_and_standard_deviation_over_the_runs_asked_for(
             "--processes=1", f"--file={file}",
         ])  # fmt: skip
     line = next(x for x in capsys.readouterr().out.splitlines()[::-1] if x.startswith("| mean |"))
-    assert line.count("0.5000 ± 0.5000") == 6
+    assert line.count("0.5000 ± 0.7071") == 6  # of 0 and 1
     content = json.loads(file.read_text())
     assert len(content["runs"]) == 6
-    expected = {"mean": 0.5, "sd": 0.5}
+    expected = {"mean": 0.5, "sd": pytest.approx(0.5**0.5)}
     assert content["summary"]["mean"]["gap_balanced_accuracy"] == expected
 
 

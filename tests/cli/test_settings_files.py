@@ -151,7 +151,7 @@ def test_labels_are_those_of_the_papers_table_in_its_order_and_then_ours():
     ]  # fmt: skip
     labels = [variant.label for variant in variants().values()]
     assert labels[:10] == paper
-    assert labels[10:] == ["IQS-folds"]
+    assert labels[10:] == ["IQS-folds", "OTI"]
 
 
 @pytest.mark.parametrize("name", VARIANTS)

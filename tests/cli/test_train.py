@@ -206,7 +206,7 @@ def test_option_wins_over_the_checkpoint(finished, run_train):
         (["fit", "--trainer.max_epochs=-3"], "`max_epochs` must be"),
         (["fit", "--trainer.precision=bf16-true"], "too coarse to learn in: use mixed"),
         (["fit", "--output=a.xlsx"], "output must end in .csv or .parquet, got 'a.xlsx'"),
-        (["fit", "--data.init_args.oversampling=smote"], "cannot use SMOTE rows"),
+        (["fit", "--data.init_args.oversampling=smote"], "SMOTE rows do not have"),
         (["fit", "--model.init_args.learning_rate=1e30"], "training diverged in epoch"),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_stop_target_of_twice_alpha_changes_chi2_by_a_constant(rows: Any, alph
     found = []
     for target in (None, 2 * alpha):
         loss = iq_loss(q, *rows[1:], stop_target=target, **given).total
-        found.append((float(loss), torch.autograd.grad(loss, q)[0]))
+        found.append((loss.item(), torch.autograd.grad(loss, q)[0]))
     stops = rows.weight[rows.action == 0].sum() / rows.weight.sum()
     assert found[1][0] - found[0][0] == pytest.approx(float(alpha * stops), rel=1e-9)
     torch.testing.assert_close(found[0][1], found[1][1])
