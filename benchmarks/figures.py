@@ -188,7 +188,7 @@ def regions(
 ) -> Figure:
     """Train each variant; Q at one time, scaled around 0, and the boundaries of all times."""
     variants = list(variants)
-    figure = Figure(figsize=(13, 3.1 * len(variants)), layout="constrained")
+    figure = Figure(figsize=(13, 2.7 * len(variants)), layout="constrained")
     rows = figure.subplots(len(variants), 4, squeeze=False)
     for axes, variant in zip(rows, variants, strict=True):
         module, source = _trained(data, variant, epochs, f"--data.init_args.paths={paths}")
@@ -213,7 +213,7 @@ def regions(
             _level(axes[3], grid, grid.margin[number], color=STOP, alpha=1 - float(shade))
             if grid.truth is not None:
                 _level(axes[3], grid, grid.truth[number], color=shade, linestyles="--")
-        axes[3].set_title("boundaries over time: true (dashed), recovered", fontsize=9)
+        axes[3].set_title("boundaries, true ones dashed", fontsize=9)
         axes[3].set_aspect("equal")
         axes[0].set_ylabel(find_variant(variant).label)
     return figure

@@ -61,6 +61,14 @@ def check_equal_weights_and_metrics_of_one(measure_alone, folder):
     return first, second
 
 
+@pytest.mark.parametrize("memory", ["accumulate", "gru"])
+def test_two_processes_remember_alike(memory, run_two, measure_alone, tmp_path):
+    options = ("members=4", "margin=validated", "gain_gradient=true", f"memory={memory}")
+    run_two(*SMALL, "--data.init_args.folds=2", *(f"--model.init_args.{x}" for x in options))
+    (folder,) = (tmp_path / "runs/bmG").glob("*/version_0")
+    check_equal_weights_and_metrics_of_one(measure_alone, folder)
+
+
 @pytest.mark.parametrize("updates", ["joint", "alternating"])
 def test_two_processes_end_with_equal_weights_and_the_metrics_of_one(
     updates, run_two, measure_alone, tmp_path
