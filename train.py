@@ -21,7 +21,8 @@ Learns when to stop from experts who stopped.
   test       measure a checkpoint on the test paths
   predict    write a checkpoint's decision for every row of the test paths
 
-Without options, fit trains DO-IQS-LB on the simulated problem bmG (configs/default.yaml).
+Without options, fit trains DO-IQS-LB on the simulated problem bmG (configs/default.yaml); on a
+table of your own (--data table), the default is --model auto.
 
   --data NAME                a data set of configs/data: CP1, fatigue, turbofan, table, ...
   --model auto               train candidates with and without memory, take the best on paths

@@ -84,6 +84,8 @@ def table(scores: dict[str, Score], taken: str) -> str:
 def auto_run(args: list[str], default_config: Path) -> AutoRun | None:
     """Return the run of the recipe that a command line asks for; None if it asks for another.
 
+    One's own table is trained on by the recipe unless a model is given.
+
     Args:
         args: words of the command line.
         default_config: settings that everything starts from.
@@ -94,16 +96,26 @@ def auto_run(args: list[str], default_config: Path) -> AutoRun | None:
             raise UserError("--resume FOLDER goes with fit alone: the run's own settings are taken")
         return AutoRun.resumed(Path(resumed[0]), default_config)
     models, words = gather_options(args, "--model")
-    if models != ["auto"]:
+    files, words = gather_options(words, "--config", "-c")
+    named, words = settings_by_name(words, "data")
+    files += named
+    if models != ["auto"] and not _own_table(args, files):
         if "--quick" in args:
             raise UserError("--quick goes with --model auto")
         return None
     if words[:1] != ["fit"]:
         raise UserError("--model auto goes with fit; other commands take --ckpt_path FILE")
-    files, words = gather_options(words, "--config", "-c")
-    named, words = settings_by_name(words, "data")
     options = [word for word in words[1:] if word != "--quick"]
-    return AutoRun([*files, *named], options, default_config, "--quick" in words)
+    return AutoRun(files, options, default_config, "--quick" in words)
+
+
+def _own_table(args: list[str], files: list[str]) -> bool:
+    """Say whether a user's own table is to be trained on without a word of how."""
+    told = ("--model", "--ckpt_path", "--print_config", "--help", "-h")
+    if args[:1] != ["fit"] or any(word.startswith(told) for word in args):
+        return False
+    settings = merge_settings(read_settings(file) for file in files)
+    return "model" not in settings and (settings.get("data") or {}).get("class_path") == "TableData"
 
 
 class AutoRun:

@@ -1,16 +1,18 @@
 """The grid of runs: what is done, what is skipped, and the table."""
 
+import contextlib
 import csv
+import io
 import json
 
 import numpy as np
 import pytest
 
 from benchmarks import grid, paper
-from benchmarks.figures import draw, read_lines, scatter
+from benchmarks.figures import draw, fatigue_memory, read_lines, regions, scatter
 from benchmarks.grid import COLUMNS, METRICS, Job, curves_file, read_rows, run_all
 from benchmarks.paper import LABELS
-from datamodules import ChangePointData
+from datamodules import ChangePointData, FatigueData
 
 
 def row(job, accuracy):
@@ -121,3 +123,26 @@ def test_finished_runs_are_shown_without_running_others(tmp_path, monkeypatch, c
     monkeypatch.setattr("sys.argv", ["paper", "--finished", f"--file={file}", "--seeds=2"])
     paper.main()
     assert "| IQS | **0.750** (0.500) |" in capsys.readouterr().out
+
+
+def test_regions_have_a_row_for_each_method_and_a_boundary_beside_the_truth():
+    with contextlib.redirect_stdout(io.StringIO()):
+        figure = regions("radial", ["iqs", "do_iqs_lb"], epochs=1, paths=30)
+    panels = [axes for axes in figure.axes if axes.get_title()]
+    assert [axes.get_title().split(",")[0] for axes in panels] == 2 * [
+        "Q(s", "Q(s", "difference", "boundaries",
+    ]  # fmt: skip
+    assert [axes.get_ylabel() for axes in panels[::4]] == ["IQS", "DO-IQS-LB"]
+
+
+def test_figure_of_the_memory_shows_the_damage_of_whole_test_paths():
+    with contextlib.redirect_stdout(io.StringIO()):
+        figure = fatigue_memory(epochs=1, shown=2)
+    simulator = FatigueData(seed=0).simulator
+    for axes in figure.axes[2:]:
+        damage, memory = (line.get_ydata() for line in axes.lines[:2])
+        assert len(damage) == len(memory)
+        assert damage[-1] >= 1 - 1e-9 > damage[-2]
+        load = figure.axes[figure.axes.index(axes) - 2].lines[0].get_ydata()
+        naive = np.cumsum(np.exp(simulator.exponent * np.asarray(load)) / 40)
+        np.testing.assert_allclose(damage, naive, rtol=1e-9)

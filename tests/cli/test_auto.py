@@ -5,6 +5,7 @@ import shutil
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -138,3 +139,20 @@ def test_of_equal_candidates_the_first_is_taken_and_the_table_marks_it():
     assert len(marked) == 1
     assert "none" in marked[0]
     assert "0.9000" in marked[0]
+
+
+def test_a_table_of_ones_own_is_trained_on_by_auto_unless_a_model_is_given(tmp_path):
+    table = tmp_path / "pumps.csv"
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{unit},{t},{rng.normal() + t / 5:.3f}" for unit in range(30) for t in range(4 + unit % 5)
+    ]
+    table.write_text("unit,day,heat\n" + "\n".join(lines) + "\n")
+    words = (
+        "fit", "--data=table", f"--data.init_args.file={table}", f"--runs_dir={tmp_path / 'runs'}",
+        "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
+        "--trainer.max_epochs=1",
+    )  # fmt: skip
+    assert Path(run_quietly(*words).trainer.log_dir) == tmp_path / "runs/pumps/auto/version_0"
+    chosen = run_quietly(*words, "--model=iqs")
+    assert Path(chosen.trainer.log_dir) == tmp_path / "runs/pumps/iqs/version_0"
