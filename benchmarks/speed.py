@@ -27,8 +27,7 @@ from tqdm import tqdm
 import train
 from benchmarks.methods import VARIANTS
 from benchmarks.observed import ROOT, Observer, quiet, run_train
-from datamodules import ChangePointData, PathLoader, TrajectoryDataModule
-from datamodules.base import Splits
+from datamodules import ChangePointData, PathLoader, Splits, TrajectoryDataModule
 from lit_ios import modules
 from lit_ios.trajectories import TrajectorySet
 from lit_ios.variants import find_variant

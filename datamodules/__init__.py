@@ -1,7 +1,8 @@
 """LightningDataModules: trajectory splits, SMOTE and local bootstrap, batches from memory."""
 
 from datamodules.azure import AzureData
-from datamodules.base import NamedRows, Oversampling, Splits, TrajectoryDataModule
+from datamodules.base import Oversampling, TrajectoryDataModule
+from datamodules.declared import NamedRows, Splits
 from datamodules.loaders import PathLoader, Shard, TrainLoader
 from datamodules.memory import PathsData
 from datamodules.simulated import (

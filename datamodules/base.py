@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
 
+from datamodules.declared import DeclaredData, Splits
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
 from datamodules.processes import all_gather, places_among_all
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.checks import UserError, check_choice, check_number
-from lit_ios.data_record import DataRecord, Inputs, TableColumns
-from lit_ios.imports import Spec, as_spec, build, import_class
+from lit_ios.data_record import DataRecord
+from lit_ios.imports import Spec, as_spec, import_class
 from lit_ios.recognition import Fingerprints, fingerprints, join_fingerprints
-from lit_ios.regions import StoppingRegion
-from lit_ios.rule import ColumnEncoder, Encoder, Scaler, Window
+from lit_ios.rule import Scaler
 from lit_ios.sampling import (
     Confidence,
     SmoteKind,
@@ -40,25 +37,10 @@ Oversampling = Literal["none", "smote", "bootstrap"]
 T = TypeVar("T")
 
 
-class Splits(NamedTuple):
-    """Paths of raw columns, dealt out by path."""
-
-    train: TrajectorySet
-    val: TrajectorySet
-    test: TrajectorySet
-
-
-class NamedRows(NamedTuple):
-    """How decisions on rows of paths are written down."""
-
-    table: pa.Table  # (N rows) the columns of path and time
-    position: IntArray  # (N,) of each row in the user's own file
-
-
-class TrajectoryDataModule(pl.LightningDataModule):
+class TrajectoryDataModule(DeclaredData):
     """Serves training batches of standardised transitions and raw whole paths for evaluation.
 
-    A data set gives `name`, `columns` and `read_splits`; everything else is here.
+    A data set gives `name`, `columns` and `read_splits` (see DeclaredData); the rest is here.
 
     Args:
         oversampling: `smote` adds synthetic stop rows to the training split; `bootstrap` draws
@@ -105,14 +87,11 @@ class TrajectoryDataModule(pl.LightningDataModule):
         encoder: str | dict[str, Any] | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__()
-        if not 0 < validation_share < 1:
-            raise ValueError(f"validation_share must lie between 0 and 1, got {validation_share}")
+        super().__init__(lags, include_time, validation_share, encoder, seed)
         if not ratio > 0:
             raise ValueError(f"ratio must be positive, got {ratio}")
         if folds is not None and folds < 2:
             raise ValueError(f"folds must be at least 2, or null for none, got {folds}")
-        check_number("lags", lags, at_least=0)
         check_number("neighbors", neighbors, above=0)
         check_number("batch_size", batch_size, above=0)
         check_number("batches_per_call", batches_per_call, above=0)
@@ -138,84 +117,10 @@ class TrajectoryDataModule(pl.LightningDataModule):
         self.smote_windows, self.synthetic_confidence = smote_windows, synthetic_confidence
         self.batch_size, self.batch_by = batch_size, batch_by
         self.batches_per_call = batches_per_call
-        self.lags, self.include_time = lags, include_time
-        self.validation_share, self.folds, self.seed = validation_share, folds, seed
-        self._own_encoder = None if encoder is None else as_spec("encoder", encoder)
+        self.folds = folds
         self._whole_paths = False  # whether the model needs them
         self._seen: FloatArray | None = None  # (K, P) how often members see training paths
         self._judges: BoolArray | None = None  # (K, P) which members judge validation paths
-
-    def __str__(self) -> str:
-        """Name the data set."""
-        return f"{type(self).__name__}({getattr(self, 'name', '')})"
-
-    # What a data set gives -----------------------------------------------------------------------
-
-    name: str  # in run folders and tables
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the raw columns, in their order; known before the paths are read."""
-        raise NotImplementedError
-
-    def make_encoder(self) -> Encoder:
-        """Return what makes features of the raw columns; by default they are the features."""
-        return ColumnEncoder(self.columns)
-
-    @property
-    def table(self) -> TableColumns:
-        """Columns by which the rows of a table are found, where the paths come from one."""
-        return TableColumns()
-
-    @property
-    def region(self) -> StoppingRegion | None:
-        """The true stopping region, where the data are simulated and have one."""
-        return None
-
-    def read_splits(self) -> Splits:
-        """Read or simulate the paths and deal them out."""
-        raise NotImplementedError
-
-    @property
-    def shared_out(self) -> bool:
-        """Whether each of several processes reads a share of the paths, or all of them."""
-        return False
-
-    def for_prediction(self) -> None:
-        """Offer every path of the user's own file to predict; its stops need not be known."""
-
-    def named_rows(self, paths: TrajectorySet) -> NamedRows:
-        """Return path and time of each row, as the user's own data name them."""
-        table = self.table
-        names = pa.array(paths.names).take(pa.array(paths.path_of_row))
-        rows = pa.table({table.path or "path": names, table.time or "time": paths.times})
-        return NamedRows(rows, np.arange(len(paths.states)))
-
-    # What the model gets -------------------------------------------------------------------------
-
-    @cached_property
-    def encoder(self) -> Encoder:
-        """From raw columns to features."""
-        made = self.make_encoder()
-        if self._own_encoder is None:
-            return made
-        given = {"columns": made.columns, "categories": made.categories}
-        return build("encoder", self._own_encoder, Encoder, **given)
-
-    def read_as(self, encoder: Spec) -> None:
-        """Read other data as a checkpoint read its own: by its columns, categories and scales."""
-        self.encoder = build("encoder", encoder, Encoder)
-        self.forget()
-
-    @property
-    def inputs(self) -> Inputs:
-        """What a state is made of; known before the paths are read."""
-        return Inputs(self.encoder.spec, self.lags, self.include_time)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features that the encoder makes."""
-        return self.encoder.feature_names
 
     def prepare_for(
         self, members: int = 1, bootstrap: bool = True, whole_paths: bool = False
@@ -255,17 +160,6 @@ class TrajectoryDataModule(pl.LightningDataModule):
 
     # What the trainer gets ------------------------------------------------------------------------
 
-    def random(self, purpose: int) -> np.random.Generator:
-        """Return the generator for one purpose, independent of all others and of the loader's."""
-        return np.random.default_rng([0, self.seed, purpose])
-
-    def deal_out(self, groups: npt.NDArray[Any], test_share: float) -> list[npt.NDArray[Any]]:
-        """Deal machines or engines, with all their paths, out to training, validation and test."""
-        order = self.random(purpose=2).permutation(np.unique(groups))
-        known = round(len(order) * (1 - test_share))
-        train = round(known * (1 - self.validation_share))
-        return np.split(order, [train, known])
-
     @cached_property
     def splits(self) -> Splits:
         """Paths of raw columns, read once."""
@@ -275,11 +169,6 @@ class TrajectoryDataModule(pl.LightningDataModule):
             return splits
         known = splits.train.followed_by(splits.val)
         return Splits(known, known, splits.test)
-
-    def states(self, paths: TrajectorySet) -> TrajectorySet:
-        """Return paths of raw columns as paths of states."""
-        window = Window(self.encoder.feature_names, self.lags, self.include_time)
-        return window.paths(self.encoder.paths(paths))
 
     @cached_property
     def _training(self) -> tuple[Statistics, TrajectorySet]:

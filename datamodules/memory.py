@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from datamodules.base import Splits, TrajectoryDataModule
+from datamodules.base import TrajectoryDataModule
+from datamodules.declared import Splits
 from lit_ios.rule import ColumnEncoder, Encoder
 from lit_ios.sampling import split_paths
 from lit_ios.trajectories import TrajectorySet

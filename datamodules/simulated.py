@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from datamodules.base import Splits, TrajectoryDataModule
+from datamodules.base import TrajectoryDataModule
+from datamodules.declared import Splits
 from datamodules.simulators import (
     BoundaryExit,
     ChangePoint,

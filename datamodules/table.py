@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from datamodules.base import NamedRows, Splits, TrajectoryDataModule
+from datamodules.base import TrajectoryDataModule
+from datamodules.declared import NamedRows, Splits
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
 from lit_ios.readers import Missing, TableRoles, read_paths

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from datamodules.base import Splits, TrajectoryDataModule
+from datamodules.base import TrajectoryDataModule
+from datamodules.declared import Splits
 from lit_ios.checks import check_choice, check_number
 from lit_ios.data_record import TableColumns
 from lit_ios.readers.cmapss import (

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from datamodules.base import Splits, TrajectoryDataModule
+from datamodules.base import TrajectoryDataModule
+from datamodules.declared import Splits
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
