@@ -59,9 +59,6 @@ def _declared(name: str) -> Method:
 VARIANTS = {name: _declared(name) for name in BALANCED_ACCURACY}  # the paper's, in its order
 
 VALIDATED = "--model.init_args.margin=validated"
-LAGS = ("--data.init_args.lags=4",)
-E11 = ("--model.init_args.policy_weight=0.3",)
-MEMBERS = ("--model.init_args.members=8", "--model.init_args.bootstrap=false")
 FOLDS = ("--model.init_args.members=8", "--data.init_args.folds=4")
 
 
@@ -80,11 +77,9 @@ def _beyond(label: str, file: str, *options: str) -> Method:
 
 
 EXTENSIONS = {
-    "iqs_v": _beyond("IQS, validated margin", "iqs"),
-    "iqs_v_lags": _beyond("… and 4 lags", "iqs", *LAGS),
-    "iqs_v_e11": _beyond("… and E11", "iqs", *E11),
-    "iqs_v_members": _beyond("… and 8 members", "iqs", *MEMBERS),
-    "iqs_v_all": _beyond("… and lags, E11, members", "iqs", *LAGS, *E11, *MEMBERS),
+    "iqs_members": _beyond(
+        "IQS, 8 members, validated margin", "iqs", "--model.init_args.members=8"
+    ),
     "iqs_folds": _declared("iqs_folds"),
     "iqs_lb": Method("IQS-LB", "iqs", PATHS),
     "model_based_iqs_lb": Method("Model-based IQS-LB", "model_based_iqs", PATHS),
@@ -98,8 +93,6 @@ EXTENSIONS = {
     ),
     "oti": _declared("oti")._replace(options=(EARLY,)),
     "auto": Method("auto", AUTO),
-    "iqs_folds_e11": _beyond("IQS-folds, E11", "iqs", *FOLDS, *E11),
-    "iqs_folds_lags": _beyond("IQS-folds, 2 lags", "iqs", *FOLDS, "--data.init_args.lags=2"),
     "classifier_folds": _beyond("Classifier-folds", "classifier", *FOLDS),
     "do_iqs_lb_folds": _beyond("DO-IQS-LB-folds", "do_iqs_lb", *FOLDS),
 }
