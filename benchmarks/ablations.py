@@ -129,6 +129,8 @@ def main() -> None:
     add_grid_options(parser, RESULTS, seeds=5)
     args = parser.parse_args()
     if args.outlook:
+        if args.file == RESULTS:
+            args.file = RESULTS.with_name("outlook.csv")
         settings = {(m, o) for one in OUTLOOK.values() for m, o in (one[:2], one[2:])}
         jobs = [
             Job(data, method, seed, args.epochs, tuple(options.split()))
