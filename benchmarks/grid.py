@@ -97,7 +97,9 @@ def command_line(job: Job, folder: str) -> list[str]:
     if method.file == AUTO:
         files.pop()
     words = ["fit", *(f"--config={ROOT}/configs/{name}.yaml" for name in files)]
-    words += ["--model=auto"] if method.file == AUTO else [f"--trainer.max_epochs={job.epochs}"]
+    words += ["--model=auto"] if method.file == AUTO else []
+    if method.file != AUTO or job.epochs != data.epochs:  # auto stops by itself
+        words += [f"--trainer.max_epochs={job.epochs}"]
     words += [f"--seed_everything={job.seed}"]
     # as many runs at a time as there are cores
     words += [f"--runs_dir={folder}", "--threads=1"]
@@ -155,6 +157,7 @@ def run_all(jobs: Iterable[Job], file: Path, processes: int, backend: str = "lok
     Returns the number of jobs that failed.
     """
     drop_cut_line(file)
+    add_columns(file)
     done = {key_of(row) for row in read_rows(file)}
     missing = [job for job in jobs if job.key not in done]
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -180,6 +183,20 @@ def drop_cut_line(file: Path) -> None:
     """Remove a last line that was not written to its end: the next row needs a line of its own."""
     if file.exists() and not (text := file.read_bytes()).endswith(b"\n"):
         file.write_bytes(text[: text.rfind(b"\n") + 1])
+
+
+def add_columns(file: Path) -> None:
+    """Give a file of an earlier time the columns that rows have now, empty in its own rows."""
+    if not file.exists():
+        return
+    with file.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    if not rows or tuple(rows[0]) == COLUMNS:
+        return
+    with file.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, COLUMNS, restval="", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def curves_file(file: Path) -> Path:

@@ -42,7 +42,7 @@ def by_method(rows: list[Row]) -> Values:
 
 def best(values: Values, data: str, methods: tuple[str, ...]) -> str | None:
     """Return the method of the highest mean on a data set, picked afterwards."""
-    known = [method for method in methods if (data, method) in values]
+    known = [m for m in methods if (data, m) in values and np.isfinite(values[data, m]).all()]
     return max(known, key=lambda method: float(np.mean(values[data, method])), default=None)
 
 

@@ -163,8 +163,9 @@ def paired(rows: Rows, method: str, other: str, column: str) -> dict[str, Differ
         values[row["dataset"]][row["variant"], row["seed"]] = float(row[column] or "nan")
     found = {}
     for data, known in values.items():
+        finite = {key for key, value in known.items() if np.isfinite(value)}
         seeds = sorted(
-            {seed for m, seed in known if m == method} & {s for m, s in known if m == other}
+            {seed for m, seed in finite if m == method} & {s for m, s in finite if m == other}
         )
         if len(seeds) < 2:
             continue

@@ -112,6 +112,10 @@ class TrajectoryDataModule(DeclaredData):
                 f"folds cannot be used with oversampling: {oversampling}, whose rows are made of "
                 "the stops of all folds: a member would be validated on what it was trained on"
             )
+        if smote_windows > 1 and (self.sampler is not None or oversampling != "smote"):
+            raise UserError("smote_windows needs oversampling: smote")
+        if synthetic_confidence != "one" and not self.makes_rows:
+            raise UserError("synthetic_confidence needs oversampling: smote, or a sampler")
         self.oversampling, self.ratio = oversampling, ratio
         self.neighbors, self.smote_kind = neighbors, smote_kind
         self.smote_windows, self.synthetic_confidence = smote_windows, synthetic_confidence

@@ -13,8 +13,10 @@ balanced accuracy on these paths, and the test paths are looked at once, by the 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +67,17 @@ def folds_for(stopped: BoolArray) -> int:
 
 def best_of(scores: dict[str, Score]) -> str:
     """Return the candidate of the highest cross-fitted accuracy; of equals, the first."""
-    return max(scores, key=lambda name: scores[name].cross_fitted)
+    return highest({name: score.cross_fitted for name, score in scores.items()})
+
+
+def highest(scores: dict[str, float]) -> str:
+    """Return the first name of the highest score that is a number."""
+    known = {name: score for name, score in scores.items() if math.isfinite(score)}
+    if not known:
+        raise UserError(
+            "no candidate could be measured on the paths left out: too few of them were stopped"
+        )
+    return max(known, key=lambda name: known[name])
 
 
 def table(scores: dict[str, Score], taken: str) -> str:
@@ -97,16 +109,21 @@ def auto_run(args: list[str], default_config: Path) -> AutoRun | None:
         return AutoRun.resumed(Path(resumed[0]), default_config)
     models, words = gather_options(args, "--model")
     files, words = gather_options(words, "--config", "-c")
+    allow, words = gather_options(words, "--allow")
     named, words = settings_by_name(words, "data")
-    files += named
+    files = [str(Path(file).absolute()) for file in (*named, *files)]
     if models != ["auto"] and not _own_table(args, files):
         if "--quick" in args:
             raise UserError("--quick goes with --model auto")
         return None
     if words[:1] != ["fit"]:
         raise UserError("--model auto goes with fit; other commands take --ckpt_path FILE")
+    if any(word.startswith("--ckpt_path") for word in words):
+        raise UserError("auto trains from the beginning, or goes on with --resume FOLDER")
+    if any(word.startswith("--data.init_args.seed") for word in words):
+        raise UserError("data.init_args.seed follows --seed_everything: give that instead")
     options = [word for word in words[1:] if word != "--quick"]
-    return AutoRun(files, options, default_config, "--quick" in words)
+    return AutoRun(files, options, default_config, "--quick" in words, allow=allow)
 
 
 def _own_table(args: list[str], files: list[str]) -> bool:
@@ -127,6 +144,7 @@ class AutoRun:
         default_config: settings that everything starts from.
         quick: train one candidate only.
         folder: of a run to go on with; None for a new one.
+        allow: packages that classes may be imported from beside the trusted ones.
     """
 
     def __init__(
@@ -136,9 +154,10 @@ class AutoRun:
         default_config: Path,
         quick: bool = False,
         folder: Path | None = None,
+        allow: Sequence[str] = (),
     ) -> None:
         self.files, self.options, self.default_config = files, options, default_config
-        self.quick, self.folder = quick, folder
+        self.quick, self.folder, self.allow = quick, folder, list(allow)
 
     @classmethod
     def resumed(cls, folder: Path, default_config: Path) -> AutoRun:
@@ -146,9 +165,10 @@ class AutoRun:
         try:
             known = json.loads((folder / "auto.json").read_text())
             given = known["files"], known["options"], default_config, known["quick"], folder
+            allow = known["allow"]
         except (OSError, ValueError, KeyError, TypeError):
             raise UserError(f"--resume: {folder} is not the folder of an auto run") from None
-        return cls(*given)
+        return cls(*given, allow)
 
     def go(self) -> Any:
         """Train what is missing, take the best candidate and test it; return the test's CLI."""
@@ -172,13 +192,15 @@ class AutoRun:
     # One candidate -------------------------------------------------------------------------------
 
     def _finished(self, name: str) -> Score | None:
-        file = None if self.folder is None else self._own(name) / "candidate.json"
-        if file is None or not file.is_file():
+        if self.folder is None:
             return None
-        return Score(**json.loads(file.read_text()))
+        try:
+            return Score(**json.loads((self._own(name) / "candidate.json").read_text()))
+        except (OSError, ValueError, TypeError):  # not there, or not written to its end
+            return _stopped_early(self._own(name) / "checkpoints")
 
     def _train(self, name: str, settings: Settings, title: str) -> Score:
-        from lit_ios.cli import StoppingCLI, be_quiet
+        from lit_ios.cli import StoppingCLI, allow_imports, be_quiet
 
         run, start = self, time.perf_counter()
 
@@ -189,7 +211,9 @@ class AutoRun:
 
             def instantiate_trainer(self, **kwargs: Any) -> Any:
                 config = self._get(self.config_init, "trainer")
-                kept = [c for c in config["callbacks"] if type(c).__name__ != "RunSummary"]
+                callbacks = config.get("callbacks") or []
+                run._check(self, name, settings, config, callbacks)
+                kept = [c for c in callbacks if type(c).__name__ != "RunSummary"]
                 for callback in kept:
                     if hasattr(callback, "label"):
                         callback.label = title
@@ -204,18 +228,64 @@ class AutoRun:
 
         last = None if self.folder is None else self._own(name) / "checkpoints/last.ckpt"
         if last is not None and last.is_file():
-            cli = CandidateCLI.run(["fit", "--ckpt_path", str(last)], self.default_config)
+            words = ["fit", "--ckpt_path", str(last), *self._allowed]
+            cli = CandidateCLI.run(words, self.default_config)
         else:
             be_quiet()
             CandidateCLI.checkpoint = None
-            layers = [read_settings(file) for file in (str(self.default_config), *self.files)]
-            cli = CandidateCLI.carry_out(
-                merge_settings([*layers, settings]), ["fit", *self.options]
-            )
+            allow_imports(self.allow)
+            cli = CandidateCLI.carry_out(self._settings(settings), ["fit", *self.options])
         score = _score(cli, time.perf_counter() - start)
-        text = json.dumps(score._asdict(), indent=2)
-        (self._own(name) / "candidate.json").write_text(text + "\n")
+        _write(self._own(name) / "candidate.json", score._asdict())
         return score
+
+    def _settings(self, recipe: Settings) -> Settings:
+        """Lay the user's files over the recipe, and add its callbacks that they do not bring."""
+        trainer = dict(recipe["trainer"])
+        added = trainer.pop("callbacks+", [])
+        given = [read_settings(file) for file in self.files]
+        merged = merge_settings(
+            [read_settings(self.default_config), recipe | {"trainer": trainer}, *given]
+        )
+        there = {callback["class_path"] for callback in merged["trainer"].get("callbacks") or []}
+        missing = [callback for callback in added if callback["class_path"] not in there]
+        return merge_settings([merged, {"trainer": {"callbacks+": missing}}])
+
+    @property
+    def _allowed(self) -> list[str]:
+        return [f"--allow={package}" for package in self.allow]
+
+    @staticmethod
+    def _check(cli: Any, name: str, settings: Settings, trainer: Any, callbacks: list[Any]) -> None:
+        """Refuse what the comparison of candidates cannot honour, before anything is trained."""
+        model, data = cli.model, cli.datamodule
+        own, rows = settings["model"]["init_args"], settings["data"]["init_args"]
+        for what, given, chosen in (
+            ("the model's class", type(model).__name__, settings["model"]["class_path"]),
+            ("memory", model.hparams["memory"], own.get("memory", "none")),
+            ("lags", data.lags, rows.get("lags", 0)),
+        ):
+            if given != chosen:
+                raise UserError(
+                    f"auto chooses {what} ({chosen} for the candidate {name}), got {given}: leave "
+                    "it out, or name a --model"
+                )
+        if model.hparams["margin"] != "validated" or data.folds is None:
+            raise UserError("auto needs margin: validated and folds, to compare candidates")
+        if trainer.get("logger") not in (None, True):
+            raise UserError("auto keeps its candidates in run folders: leave trainer.logger out")
+        if not any(
+            getattr(c, "monitor", None) and hasattr(c, "best_model_path") for c in callbacks
+        ):
+            raise UserError("auto needs the checkpoint of the best epoch: leave RunCheckpoint in")
+        stops = int(data.splits.train.stopped.sum())
+        if stops < 2 * data.folds:
+            raise UserError(
+                f"auto leaves out {data.folds} folds in turn and needs two stopped paths in each, "
+                f"{2 * data.folds} beside the test's; there are {stops}: "
+                + ("give more" if data.folds == 2 else "set --data.init_args.folds 2, give more")
+                + ", or name a --model"
+            )
 
     def _own(self, name: str) -> Path:
         assert self.folder is not None
@@ -226,10 +296,11 @@ class AutoRun:
         if self.folder is None:
             place = Path(cli._get(cli.config, "runs_dir")) / cli.datamodule.name / "auto"
             taken = [int(f.name[8:]) for f in place.glob("version_*") if f.name[8:].isdigit()]
-            self.folder = place / f"version_{max(taken, default=-1) + 1}"
-        self.folder.mkdir(parents=True, exist_ok=True)
+            folder = place / f"version_{max(taken, default=-1) + 1}"
+            folder.mkdir(parents=True)
+            self.folder = folder
         known = {"files": self.files, "options": self.options, "quick": self.quick}
-        (self.folder / "auto.json").write_text(json.dumps(known, indent=2) + "\n")
+        _write(self.folder / "auto.json", known | {"allow": self.allow})
 
     # The one that is taken -----------------------------------------------------------------------
 
@@ -248,7 +319,7 @@ class AutoRun:
                 self.save_config_callback = None  # the candidate's stays
                 return folder
 
-        words = ["test", "--ckpt_path", str(folder / "checkpoints/best.ckpt")]
+        words = ["test", "--ckpt_path", str(folder / "checkpoints/best.ckpt"), *self._allowed]
         cli = TestCLI.run(words, self.default_config)
         written = folder / "metrics.json"
         metrics = json.loads(written.read_text()) if written.is_file() else {}
@@ -261,7 +332,7 @@ class AutoRun:
             "epochs": own.epochs,
             "candidates": {each: score._asdict() for each, score in scores.items()},
         }
-        written.write_text(json.dumps(metrics, indent=2) + "\n")
+        _write(written, metrics)
         return cli
 
 
@@ -277,6 +348,37 @@ def _score(cli: Any, seconds: float) -> Score:
         cross_fitted=honest_score(cli.model.choices),
         best=float(best.best_model_score),
         epoch=int(kept),
-        epochs=len(cli.model.choices),
+        epochs=cli.trainer.current_epoch,
         seconds=round(seconds, 2),
     )
+
+
+def _stopped_early(checkpoints: Path) -> Score | None:
+    """Return the score of a candidate whose training had ended by itself, but not its bookkeeping.
+
+    To resume it would be to train an epoch too many.
+    """
+    from lit_ios.checkpoints import read_checkpoint
+
+    if not (checkpoints / "last.ckpt").is_file():
+        return None
+    last = read_checkpoint(checkpoints / "last.ckpt")
+    states = last["callbacks"].values()
+    ended = any(s.get("wait_count", 0) >= s.get("patience", math.inf) for s in states)
+    best = next((s["best_model_score"] for s in states if s.get("monitor")), None)
+    if not ended or best is None:
+        return None
+    return Score(
+        cross_fitted=honest_score(last["lit_ios"]["choices"]),
+        best=float(best),
+        epoch=int(read_checkpoint(checkpoints / "best.ckpt")["epoch"]),
+        epochs=int(last["epoch"]) + 1,
+        seconds=0.0,  # not known
+    )
+
+
+def _write(file: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file whole or not at all."""
+    half = file.with_name(f".{file.name}")
+    half.write_text(json.dumps(content, indent=2) + "\n")
+    half.replace(file)

@@ -53,7 +53,7 @@ class StoppingCLI(LightningCLI):
         be_quiet()
         files, others = gather_options(args, "--config", "-c")
         allowed, others = gather_options(others, "--allow")
-        _allow(allowed)
+        allow_imports(allowed)
         if not others or others[0] not in COMMANDS:
             raise UserError(f"the first word must be one of {', '.join(COMMANDS)}; see --help")
         if any(word.startswith("--data.init_args.seed") for word in others):
@@ -261,7 +261,7 @@ def _check_class(role: str, settings: Settings, base: type) -> None:
         raise UserError(f"{role}: no class {name!r}; there are {', '.join(sorted(known))}")
 
 
-def _allow(packages: list[str]) -> None:
+def allow_imports(packages: list[str]) -> None:
     """Let settings name classes of trusted and allowed packages, and of those imported already."""
     allow_packages(packages)
     bases: list[type] = [StoppingModule, LightningDataModule, Callback, Logger]

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lit_ios.auto import folds_for, read_recipe
+from lit_ios.auto import folds_for, highest, read_recipe
 from lit_ios.batches import path_batch
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.functional.cross_fitting import honest_score
@@ -222,6 +222,12 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train the variant, or the candidates of which the best is taken."""
         if self.variant != "auto":
             return self._train_variant(paths, find_variant(self.variant))[0]
+        if self.margin != "validated":
+            raise UserError("auto compares candidates at validated margins: set margin='validated'")
+        chosen = {"lags": self.lags, "memory": (self.model_args or {}).get("memory")}
+        given = [name for name, value in chosen.items() if value is not None]
+        if given:
+            raise UserError(f"auto chooses {given[0]}: leave it out, or name a variant")
         names = read_recipe().candidates
         folds = folds_for(paths.stopped) if self.folds is None else self.folds
         found = {}
@@ -230,7 +236,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             candidate.data["folds"] = folds
             found[name] = self._train_variant(paths, candidate)
         self.scores_ = {name: score for name, (_, score) in found.items()}
-        self.candidate_ = max(self.scores_, key=lambda name: self.scores_[name])
+        self.candidate_ = highest(self.scores_)
         return found[self.candidate_][0]
 
     def _train_variant(self, paths: TrajectorySet, variant: Variant) -> tuple[Any, float]:

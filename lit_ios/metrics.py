@@ -241,13 +241,24 @@ class CrossFittedScores(_CountingMetric):
         super().__init__(**kwargs)
         for name in ("maximum", "stop", "side"):
             self.add_state(name, [], dist_reduce_fx="cat")
+        self._dealt = {True: 0, False: 0}  # stopped and censored paths so far
 
     def update(self, margin: Tensor, paths: PathBatch) -> None:
         """Keep the running maxima of the margins, and which halves their paths belong to."""
         maximum, stop = first_reached(margin, paths)
         self.maximum.append(maximum)
         self.stop.append(stop)
-        self.side.append(halves(paths.number)[paths.path])
+        number = torch.zeros_like(paths.number)
+        for kind in (True, False):  # stops are dealt out evenly, whatever lies between them
+            like = paths.stopped == kind
+            number[like] = self._dealt[kind] + torch.arange(int(like.sum()), device=number.device)
+            self._dealt[kind] += int(like.sum())
+        self.side.append(halves(number)[paths.path])
+
+    def reset(self) -> None:
+        """Begin anew."""
+        super().reset()
+        self._dealt = {True: 0, False: 0}
 
     def compute(self) -> Tensor:
         """Return the scores of `cross_fitted`."""

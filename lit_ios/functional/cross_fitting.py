@@ -15,11 +15,11 @@ SPLITS = 4  # ways to halve the paths
 def halves(number: Tensor) -> Tensor:
     """Deal paths out to two halves, in each of several ways; (…) → (…, SPLITS) bool.
 
-    By the binary digits of their numbers: every half is of equal size, and any two ways cut each
-    other's halves in half.
+    By the binary digits of their numbers: of sixteen paths in a row every half has eight, and any
+    two ways cut each other's halves in half.
 
     Args:
-        number: of the path in its set.
+        number: of the path among those like it, stopped or censored.
     """
     digits = torch.arange(SPLITS, device=number.device)
     return (number[..., None] >> digits) & 1 == 1
@@ -34,12 +34,16 @@ def cross_fitted(maximum: Tensor, stop: Tensor, half: Tensor) -> Tensor:
         half: (N, S) bool, which half the row's path belongs to, in S ways.
 
     Returns:
-        (2S, 2) balanced accuracy (M1) on the half itself and on the other; NaN without a stop.
+        (2S, 2) balanced accuracy (M1) on the half itself and on the other; NaN where a half has
+        no stop, which can neither choose nor measure.
     """
     scores = []
     for way in half.unbind(-1):
         for own in (way, ~way):
-            threshold = best_balance(maximum[own], stop[own]) if stop[own].any() else torch.inf
+            if not (stop[own].any() and stop[~own].any()):
+                scores.append([torch.nan, torch.nan])
+                continue
+            threshold = best_balance(maximum[own], stop[own])
             scores.append([_balance(maximum[side], stop[side], threshold) for side in (own, ~own)])
     return torch.tensor(scores, dtype=torch.double)
 
@@ -53,11 +57,14 @@ def honest_score(history: Sequence[Sequence[Sequence[float]]]) -> float:
     """Return what choosing epoch and threshold on one half gives on the other, on average.
 
     The best epoch of all paths, at the threshold that is best on them, looks better than it is:
-    both were chosen there. Here each half chooses, and the other half measures.
+    both were chosen there. Here each half chooses, and the other half measures. NaN where that
+    cannot be said: no epoch, or stops in no two halves.
 
     Args:
         history: of each epoch, what `cross_fitted` returns.
     """
+    if not history:
+        return float("nan")
     scores = torch.tensor(history, dtype=torch.double)  # (E, 2S, 2)
     chosen = scores[..., 0].nan_to_num(-1.0).argmax(0)  # (2S,) epoch
     measured = scores[chosen, torch.arange(scores.shape[1]), 1]

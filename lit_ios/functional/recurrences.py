@@ -86,7 +86,9 @@ def gru_scan(
     if step.shape[0] == 0:
         return driven[..., : weight.shape[1]]
     order, sizes = _side_by_side(step, first_row)
-    states = _GRUScan.apply(driven[:, order], weight, bias, sizes)  # type: ignore[no-untyped-call]
+    with torch.autocast(driven.device.type, enabled=False):  # mixed precision would add up errors
+        given = (driven[:, order].to(weight.dtype), weight, bias)
+        states = _GRUScan.apply(*given, sizes)  # type: ignore[no-untyped-call]
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order), device=order.device)
     return states[:, place]  # type: ignore[no-any-return]
@@ -135,6 +137,12 @@ class _GRUScan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        with torch.autocast(grads[0].device.type, enabled=False):
+            return (*_GRUScan._gradients(ctx, grads[0]), None)
+
+    @staticmethod
+    def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradients of what is driven, weight and bias."""
         states, gates, weight = ctx.saved_tensors
         sizes: list[int] = ctx.sizes
         units, back = weight.shape[1], weight.mT
@@ -146,7 +154,6 @@ class _GRUScan(torch.autograd.Function):
         of_r = from_n * r * (1 - r)
         of_a = torch.empty_like(gates[..., : 3 * units])  # ∂L/∂a
         of_b = torch.empty_like(of_a)  # ∂L/∂b
-        (grad,) = grads
         end, carried = states.shape[1], None
         for size in reversed(sizes):
             part = slice(end - size, end)
@@ -162,7 +169,7 @@ class _GRUScan(torch.autograd.Function):
             b[..., 2 * units :] *= r[:, part]
             carried = torch.baddbmm(of_h * z[:, part], b, back)
             end -= size
-        return of_a, before.mT.bmm(of_b), of_b.sum(1, keepdim=True), None
+        return of_a, before.mT.bmm(of_b), of_b.sum(1, keepdim=True)
 
 
 def _previous(states: Tensor, sizes: list[int]) -> Tensor:

@@ -53,7 +53,9 @@ class RuleEvaluation(pl.LightningModule):
             self.val_metrics.update(margin, batch, self.rule.threshold)
 
     def _chooses_threshold(self) -> bool:
-        return self.val_threshold is not None and self.trainer.state.fn == "fit"
+        trainer = self.trainer
+        trains = trainer.state.fn == "fit" and not trainer.sanity_checking
+        return self.val_threshold is not None and trains
 
     def on_validation_epoch_end(self) -> None:
         """Log M1–M4, at a threshold chosen now if that is asked for."""

@@ -56,6 +56,16 @@ class ModelBasedIQS(IQS):
         own = {"dynamics": True, "variance": self.dynamics_error == "gaussian"}
         return super().rule_settings() | own
 
+    def setup(self, stage: str) -> None:
+        """Refuse to share predictions between members that leave out different paths."""
+        super().setup(stage)
+        folds = getattr(getattr(self.trainer, "datamodule", None), "folds", None)
+        if stage == "fit" and self.futures.ensemble and folds is not None:
+            raise UserError(
+                "dynamics_ensemble cannot be used with folds: a member would be validated on paths "
+                "that trained the dynamics it shares"
+            )
+
     def part_parameters(self, part: Part) -> Iterable[nn.Parameter]:
         """Return what the optimizer of `part` steps.
 

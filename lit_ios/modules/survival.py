@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lit_ios.batches import TrainBatch
-from lit_ios.checks import check_number
+from lit_ios.checks import UserError, check_number
 from lit_ios.functional import SurvivalLoss, margin, survival_loss
 from lit_ios.modules.base import StoppingModule
 from lit_ios.modules.views import StateView, View
@@ -34,7 +34,7 @@ class RecurrentSurvival(StoppingModule):
         epsilon: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        check_number("share", share, at_least=0, at_most=1)
+        check_number("share", share, above=0, at_most=1)
         super().__init__(memory=memory, epsilon=epsilon, **kwargs)
         self.share = share
 
@@ -42,6 +42,16 @@ class RecurrentSurvival(StoppingModule):
     def needs_paths(self) -> bool:
         """Whether batches must be of whole paths: survival is a matter of all rows."""
         return True
+
+    def setup(self, stage: str) -> None:
+        """Refuse rows drawn again: every path counts once, by all of its rows."""
+        super().setup(stage)
+        data = getattr(self.trainer, "datamodule", None)
+        if stage == "fit" and getattr(data, "oversampling", "none") != "none":
+            raise UserError(
+                f"{type(self).__name__} takes each path whole and once: set "
+                "data.init_args.oversampling to none"
+            )
 
     def view(self, batch: TrainBatch) -> View:
         """Look at a batch without its successors."""

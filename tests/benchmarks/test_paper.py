@@ -146,3 +146,15 @@ def test_figure_of_the_memory_shows_the_damage_of_whole_test_paths():
         load = figure.axes[figure.axes.index(axes) - 2].lines[0].get_ydata()
         naive = np.cumsum(np.exp(simulator.exponent * np.asarray(load)) / 40)
         np.testing.assert_allclose(damage, naive, rtol=1e-9)
+
+
+def test_rows_are_added_to_a_file_that_had_fewer_columns(tmp_path, monkeypatch):
+    file = tmp_path / "rows.csv"
+    old = [name for name in COLUMNS if name != "candidate"]
+    with file.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, old)
+        writer.writeheader()
+        writer.writerow(dict.fromkeys(old, "") | Job("CP1", "iqs", 0, 1).row)
+    monkeypatch.setattr(grid, "run", lambda job: row(job, 0.5) | {"candidate": "gru"})
+    run_all([Job("CP1", "iqs", 0, 1), Job("CP1", "auto", 1, 1)], file, processes=1)
+    assert [found["candidate"] for found in read_rows(file)] == ["", "gru"]

@@ -100,6 +100,49 @@ def test_an_interrupted_run_goes_on_to_the_same_result(finished, tmp_path, capsy
     assert "<- taken" in capsys.readouterr().out
 
 
+def test_ones_own_settings_file_wins_over_the_recipe(tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("model:\n  init_args:\n    hidden: [8]\ntrainer:\n  max_epochs: 1\n")
+    words = [word for word in SMALL if "max_epochs" not in word]
+    given = (f"--config={own}", f"--runs_dir={tmp_path}")
+    run_quietly("fit", *words, "--model=auto", "--quick", *given)
+    folder = tmp_path / "CP1/auto/version_0"
+    assert json.loads((folder / "metrics.json").read_text())["epochs"] == 1
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["model"]["init_args"]["hidden"] == [8]
+    named = [
+        callback["class_path"].rpartition(".")[2] for callback in config["trainer"]["callbacks"]
+    ]
+    assert named.count("EarlyStopping") == 1
+
+
+def test_a_candidate_that_had_stopped_early_is_not_trained_again(tmp_path):
+    words = [word for word in SMALL if "max_epochs" not in word]
+    impatient = tmp_path / "impatient.yaml"
+    stop = {"monitor": "val/balanced_accuracy", "mode": "max", "patience": 1}
+    callback = {"class_path": "EarlyStopping", "init_args": stop}
+    impatient.write_text(yaml.safe_dump({"trainer": {"callbacks+": [callback]}}))
+    given = (f"--config={impatient}", f"--runs_dir={tmp_path}", "--model=auto", "--quick")
+    run_quietly("fit", *words, *given)
+    folder = tmp_path / "CP1/auto/version_0"
+    before = json.loads((folder / "metrics.json").read_text())
+    (folder / "candidates/gru/candidate.json").write_text("{")  # cut off
+    last = (folder / "candidates/gru/checkpoints/last.ckpt").read_bytes()
+    run_quietly("fit", "--resume", str(folder))
+    after = json.loads((folder / "metrics.json").read_text())
+    assert (folder / "candidates/gru/checkpoints/last.ckpt").read_bytes() == last
+    for found in (before, after):
+        del found["candidates"]["gru"]["seconds"]
+    assert before == after
+
+
+def test_candidates_without_a_score_are_passed_over():
+    nothing = Score(float("nan"), 0.9, 0, 1, 1.0)
+    assert best_of({"none": nothing, "gru": Score(0.6, 0.7, 0, 1, 1.0)}) == "gru"
+    with pytest.raises(ValueError, match="too few of them were stopped"):
+        best_of({"none": nothing})
+
+
 def test_quick_trains_one_candidate(tmp_path):
     run_quietly("fit", *SMALL, "--model=auto", "--quick", f"--runs_dir={tmp_path}")
     metrics = json.loads((tmp_path / "CP1/auto/version_0/metrics.json").read_text())
@@ -111,6 +154,14 @@ def test_quick_trains_one_candidate(tmp_path):
     [
         (("test", "--model", "auto"), "--model auto goes with fit"),
         (("fit", "--model", "iqs", "--quick"), "--quick goes with --model auto"),
+        (("fit", *SMALL, "--model=auto", "--model.init_args.memory=gru"), "auto chooses memory"),
+        (("fit", *SMALL, "--model=auto", "--data.init_args.lags=2"), "auto chooses lags"),
+        (("fit", *SMALL, "--model=auto", "--model.init_args.margin=zero"), "margin: validated"),
+        (("fit", *SMALL, "--model=auto", "--trainer.logger=false"), "leave trainer.logger out"),
+        (("fit", *SMALL, "--model=auto", "--trainer.callbacks=[]"), "leave RunCheckpoint in"),
+        (("fit", *SMALL, "--model=auto", "--ckpt_path=x.ckpt"), "goes on with --resume"),
+        (("fit", *SMALL, "--model=auto", "--data.init_args.seed=3"), "follows --seed_everything"),
+        (("fit", "--data=CP1", "--model=auto", "--data.init_args.paths=6"), "needs two stopped"),
         (("fit", "--resume", "nowhere"), "nowhere is not the folder of an auto run"),
         (("fit", "--resume", "x", "--data", "CP1"), "--resume FOLDER goes with fit alone"),
     ],

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from lit_ios.batches import path_batch
 from lit_ios.functional.cross_fitting import SPLITS, cross_fitted, halves, honest_score
+from lit_ios.metrics import CrossFittedScores
+from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
 def naive_balance(maximum, stop, threshold):
@@ -66,9 +69,33 @@ def test_honest_score_of_pure_noise_is_a_half_where_the_best_score_is_not():
     assert abs(honest_score(history) - 0.5) < 0.04
 
 
-def test_a_half_without_a_stop_does_not_count():
+def test_a_half_without_a_stop_neither_chooses_nor_measures():
     maximum, stop, number = rows(1, paths=8)
-    stop &= number < 1
+    stop &= number < 4  # in the third way, one half has all stops
     scores = cross_fitted(maximum, stop, halves(number))
-    assert scores[:, 1].isnan().any()
-    assert not np.isnan(honest_score([scores.tolist()])) or scores[:, 1].isnan().all()
+    assert scores[:4].isfinite().all()
+    assert scores[4:].isnan().all()
+    assert honest_score([scores.tolist()]) == pytest.approx(float(scores[:4, 1].mean()))
+
+
+def test_without_epochs_or_stops_nothing_can_be_said():
+    assert np.isnan(honest_score([]))
+    maximum, stop, number = rows(1, paths=8)
+    scores = cross_fitted(maximum, torch.zeros_like(stop), halves(number))
+    assert np.isnan(honest_score([scores.tolist()]))
+
+
+@pytest.mark.parametrize("stops", [slice(None, None, 2), slice(None, None, 8), slice(0, 5)])
+def test_perfect_margins_have_a_perfect_score_wherever_the_stops_lie(stops):
+    paths = [Trajectory(np.zeros((3, 1)), stopped=False, name=str(i)) for i in range(40)]
+    for path in paths[stops]:
+        object.__setattr__(path, "stopped", True)
+    batch = path_batch(TrajectorySet.from_paths(paths))
+    margin = torch.full((120,), -1.0)
+    margin[batch.last_row[batch.stopped]] = 1.0
+    metric = CrossFittedScores()
+    for some in (np.arange(25), np.arange(25, 40)):  # in two batches
+        part = path_batch(TrajectorySet.from_paths([paths[i] for i in some]))
+        rows = torch.isin(batch.path, torch.from_numpy(some))
+        metric.update(margin[rows], part)
+    assert honest_score([metric.compute().tolist()]) == 1.0

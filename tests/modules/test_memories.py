@@ -174,7 +174,8 @@ def test_every_variant_trains_with_every_memory(cls, kind, updates):
     before = cls.for_data(
         ChangePointData(paths=24, test_paths=6), hidden=[8], memory=kind, members=2
     )
-    trained = train(module, oversampling="bootstrap", folds=2)
+    drawn = "none" if cls is RecurrentSurvival else "bootstrap"
+    trained = train(module, oversampling=drawn, folds=2)
     moved = [
         not torch.equal(a, b)
         for a, b in zip(
@@ -255,3 +256,38 @@ def test_members_can_share_the_mean_of_their_predicted_successors(train_batch):
 def test_what_cannot_be_honoured_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         make(ModelBasedIQS, **options)
+
+
+@pytest.mark.parametrize("kind", ["bootstrap", "smote"])
+def test_survival_analysis_takes_each_path_once(kind):
+    with pytest.raises(ValueError, match="takes each path whole and once"):
+        train(
+            lambda data: RecurrentSurvival.for_data(data, hidden=[8], memory="none"),
+            oversampling=kind,
+        )
+
+
+def test_dynamics_are_not_shared_between_members_that_leave_out_different_paths():
+    with pytest.raises(ValueError, match="cannot be used with folds"):
+        train(
+            lambda data: ModelBasedIQS.for_data(
+                data, hidden=[8], members=2, dynamics_ensemble=True
+            ),
+            folds=2,
+        )
+
+
+@pytest.mark.parametrize("option", [{"smote_windows": 2}, {"synthetic_confidence": "neighbors"}])
+def test_options_of_synthetic_rows_need_such_rows(option):
+    with pytest.raises(ValueError, match="needs oversampling: smote"):
+        ChangePointData(oversampling="bootstrap", **option)
+
+
+def test_gated_units_learn_in_mixed_precision_wherever_the_backward_pass_runs():
+    memory = make(IQS, memory="gru", members=2, seed=0).rule.memory
+    state, step, first = torch.randn(6, 2), torch.arange(6), torch.zeros(6, dtype=torch.long)
+    plain = torch.autograd.grad(memory.scan(state, step, first).sum(), memory.recurrent.weight)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h = memory.scan(state, step, first)
+    (mixed,) = torch.autograd.grad(h.sum(), memory.recurrent.weight)
+    torch.testing.assert_close(mixed, plain, rtol=0.05, atol=0.05)

@@ -234,3 +234,16 @@ def test_auto_needs_some_stopped_paths():
     few = np.isin(GROUPS, np.unique(GROUPS)[:3])
     with pytest.raises(ValueError, match="at least 4 stopped paths"):
         StoppingClassifier(epochs=1).fit(X[few], Y[few], GROUPS[few])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"margin": "zero"}, "set margin='validated'"),
+        ({"lags": 0}, "auto chooses lags"),
+        ({"model_args": {"memory": "gru"}}, "auto chooses memory"),
+    ],
+)
+def test_auto_refuses_what_would_make_its_candidates_alike(given, message):
+    with pytest.raises(ValueError, match=message):
+        StoppingClassifier(epochs=1, **given).fit(X, Y, GROUPS)
