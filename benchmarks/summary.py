@@ -32,6 +32,22 @@ ADDS = {  # what is added: the method with it, the same without
 Values = Mapping[tuple[str, str], list[float]]
 
 
+def in_common(rows: list[Row], methods: tuple[str, ...]) -> list[Row]:
+    """Return the rows of seeds that all of these methods have that a data set has any row of."""
+    seeds: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        if row["variant"] in methods:
+            seeds[row["dataset"], row["variant"]].add(row["seed"])
+    shared: dict[str, set[str]] = {}
+    for (data, _), known in seeds.items():
+        shared[data] = shared.get(data, known) & known
+    return [
+        row
+        for row in rows
+        if row["variant"] in methods and row["seed"] in shared.get(row["dataset"], ())
+    ]
+
+
 def by_method(rows: list[Row]) -> Values:
     """Return the balanced accuracies of every seed, by data set and method."""
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -47,10 +63,14 @@ def best(values: Values, data: str, methods: tuple[str, ...]) -> str | None:
 
 
 def short_table(rows: list[Row]) -> Iterator[str]:
-    """Yield the first table: mean ± standard error over seeds."""
+    """Yield the first table: mean ± standard error over the seeds that all methods have."""
+    rows = in_common(rows, ("auto", *VARIANTS, *RIVALS, "baseline_clock"))
     values = by_method(rows)
-    yield "| | auto | the paper's ten, best | a rival, best | auto − that rival | clock | limit |"
-    yield "|---" * 7 + "|"
+    yield (
+        "| | auto | the paper's ten, best | a rival, best | auto − that rival | clock | limit "
+        "| seeds |"
+    )
+    yield "|---" * 8 + "|"
     for data in DATA_SETS:
         if (data, "auto") not in values:
             continue
@@ -61,6 +81,7 @@ def short_table(rows: list[Row]) -> Iterator[str]:
         clock, limit = values.get((data, "baseline_clock")), published.LIMIT.get(data)
         cells.append("" if clock is None else f"{np.mean(clock):.3f}")
         cells.append("" if limit is None else f"{limit:.3f}")
+        cells.append(str(len(values[data, "auto"])))
         yield f"| {data} | " + " | ".join(cells) + " |"
 
 
@@ -72,8 +93,9 @@ def _difference(rows: list[Row], rival: str | None, data: str) -> str:
 
 
 def _cell(values: list[float]) -> str:
-    error = np.std(values, ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.nan
-    return f"{np.mean(values):.3f} ± {error:.3f}"
+    if len(values) < 2:
+        return f"{np.mean(values):.3f}"
+    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1) / len(values) ** 0.5:.3f}"
 
 
 def _named(values: Values, data: str, method: str | None) -> str:
@@ -107,7 +129,7 @@ def adds_table(rows: list[Row]) -> Iterator[str]:
 
 def beside_table(rows: list[Row]) -> Iterator[str]:
     """Yield auto beside other recurrent methods, and how often each candidate was taken."""
-    values = by_method(rows)
+    values = by_method(in_common(rows, ("auto", *OWN_METHODS)))
     taken: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:
         if row["variant"] == "auto" and row.get("candidate"):
@@ -115,7 +137,7 @@ def beside_table(rows: list[Row]) -> Iterator[str]:
     yield "| | auto | " + " | ".join(LABELS[m] for m in OWN_METHODS) + " | auto took |"
     yield "|---" * (len(OWN_METHODS) + 3) + "|"
     for data in DATA_SETS:
-        if (data, "auto") not in values:
+        if not any((data, method) in values for method in OWN_METHODS):
             continue
         cells = [
             _cell(values[data, m]) if (data, m) in values else "" for m in ("auto", *OWN_METHODS)

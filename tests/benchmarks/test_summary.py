@@ -37,7 +37,12 @@ def test_first_table_has_the_best_of_each_kind_and_the_difference_to_the_best_ri
     assert cells[2] == "0.850 (DO-IQS)"
     assert cells[3].startswith("0.910 (RBF-kernel SVM")
     assert cells[4] == f"+0.010 [{interval.low:+.3f}, {interval.high:+.3f}]"
-    assert cells[5:] == ["0.700", "0.996"]
+    assert cells[5:] == ["0.700", "0.996", "3"]
+
+
+def test_means_are_over_the_seeds_that_all_methods_have():
+    more = rows({"auto": (0.9, 0.92, 0.94, 0.1)})
+    assert list(short_table(GIVEN + more[3:])) == list(short_table(GIVEN))
 
 
 def test_what_is_added_is_the_paired_difference_bold_where_it_is_proven():
@@ -51,4 +56,5 @@ def test_what_is_added_is_the_paired_difference_bold_where_it_is_proven():
 
 
 def test_candidates_that_auto_took_are_counted():
-    assert list(beside_table(GIVEN))[2].endswith("| gru 3 |")
+    given = GIVEN + rows({"oti": (0.8, 0.8)})
+    assert list(beside_table(given))[2] == "| CP1 | 0.910 ± 0.010 | 0.800 ± 0.000 |  |  | gru 3 |"
