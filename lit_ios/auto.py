@@ -111,7 +111,7 @@ def auto_run(args: list[str], default_config: Path) -> AutoRun | None:
     files, words = gather_options(words, "--config", "-c")
     allow, words = gather_options(words, "--allow")
     named, words = settings_by_name(words, "data")
-    files = [str(Path(file).absolute()) for file in (*named, *files)]
+    files = [*named, *files]
     if models != ["auto"] and not _own_table(args, files):
         if "--quick" in args:
             raise UserError("--quick goes with --model auto")
@@ -123,7 +123,8 @@ def auto_run(args: list[str], default_config: Path) -> AutoRun | None:
     if any(word.startswith("--data.init_args.seed") for word in words):
         raise UserError("data.init_args.seed follows --seed_everything: give that instead")
     options = [word for word in words[1:] if word != "--quick"]
-    return AutoRun(files, options, default_config, "--quick" in words, allow=allow)
+    found = [str(Path(file).absolute()) for file in files]
+    return AutoRun(found, options, default_config, "--quick" in words, allow=allow)
 
 
 def _own_table(args: list[str], files: list[str]) -> bool:
@@ -220,7 +221,9 @@ class AutoRun:
                 config["callbacks"] = kept
                 trainer = super().instantiate_trainer(**kwargs)
                 if trainer.world_size > 1:
-                    raise UserError("auto trains in one process: set --trainer.devices 1")
+                    raise UserError(
+                        "auto trains in one process: set --trainer.devices 1, or name a --model"
+                    )
                 return trainer
 
             def after_fit(self) -> None:

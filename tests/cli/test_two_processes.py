@@ -114,7 +114,7 @@ def test_each_of_two_processes_reads_its_share_of_a_table(
         f"--config={ROOT}/configs/data/table.yaml", f"--data.init_args.file={file}",
         "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
     ]  # fmt: skip
-    run_two(*table, *options)
+    run_two(*table, "--model=do_iqs_lb", *options)
     (folder,) = (tmp_path / "runs/units").glob("*/version_0")
     ranks = check_equal_weights_and_metrics_of_one(measure_alone, folder)
     held = [set(rank["about"]["names"]) for rank in ranks]
