@@ -17,7 +17,7 @@ from benchmarks import published
 from benchmarks.grid import Row, read_rows
 from benchmarks.methods import DATA_SETS, VARIANTS
 from benchmarks.paper import LABELS, RESULTS
-from benchmarks.tables import holm, paired
+from benchmarks.tables import holm, paired, write_difference
 
 RIVALS = tuple(name for name in LABELS if name.startswith("baseline_") and name != "baseline_clock")
 OWN_METHODS = ("oti", "classifier_gru", "iqs_folds")
@@ -87,9 +87,7 @@ def short_table(rows: list[Row]) -> Iterator[str]:
 
 def _difference(rows: list[Row], rival: str | None, data: str) -> str:
     found = {} if rival is None else paired(rows, "auto", rival, "balanced_accuracy")
-    if data not in found:
-        return ""
-    return f"{found[data].mean:+.3f} [{found[data].low:+.3f}, {found[data].high:+.3f}]"
+    return write_difference(found, data, proven=False)
 
 
 def _cell(values: list[float]) -> str:
@@ -116,14 +114,9 @@ def adds_table(rows: list[Row]) -> Iterator[str]:
     yield "| adds | " + " | ".join(datasets) + " |"
     yield "|---" * (len(datasets) + 1) + "|"
     for what, known in found.items():
-        cells = []
-        for data in datasets:
-            if data not in known:
-                cells.append("")
-                continue
-            d = known[data]
-            text = f"{d.mean:+.3f} [{d.low:+.3f}, {d.high:+.3f}]"
-            cells.append(f"**{text}**" if proven[what, data] else text)
+        cells = [
+            write_difference(known, data, proven.get((what, data), False)) for data in datasets
+        ]
         yield f"| {what} | " + " | ".join(cells) + " |"
 
 

@@ -194,6 +194,15 @@ def holm(p: list[float], level: float = 0.05) -> list[bool]:
     return rejected
 
 
+def write_difference(found: Mapping[str, Difference], data: str, proven: bool) -> str:
+    """Write a difference with its interval, bold where it is proven; nothing if there is none."""
+    if data not in found:
+        return ""
+    d = found[data]
+    text = f"{d.mean:+.3f} [{d.low:+.3f}, {d.high:+.3f}]"
+    return f"**{text}**" if proven else text
+
+
 def paired_markdown(
     rows: Rows, methods: Iterable[str], other: str, column: str, names: Mapping[str, str]
 ) -> Iterator[str]:
@@ -212,12 +221,7 @@ def paired_markdown(
     for method, found in compared.items():
         if not found:
             continue
-        cells = []
-        for data in datasets:
-            if data not in found:
-                cells.append("")
-                continue
-            d = found[data]
-            text = f"{d.mean:+.3f} [{d.low:+.3f}, {d.high:+.3f}]"
-            cells.append(f"**{text}**" if proven[method, data] else text)
+        cells = [
+            write_difference(found, data, proven.get((method, data), False)) for data in datasets
+        ]
         yield f"| {names[method]} | " + " | ".join(cells) + " |"

@@ -18,79 +18,13 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lit_ios.checks import UserError
 from lit_ios.functional.cross_fitting import honest_score
+from lit_ios.recipe import Score, best_of, read_recipe, table
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
-from lit_ios.trajectories import BoolArray
-from lit_ios.variants import configs_folder, settings_by_name
-
-
-class Recipe(NamedTuple):
-    """What configs/auto.yaml declares."""
-
-    candidates: dict[str, Settings]  # settings of each, in the order they are trained
-    quick: str  # the one that is trained alone where time is short
-
-
-class Score(NamedTuple):
-    """What a candidate came to on the paths its members left out."""
-
-    cross_fitted: float  # balanced accuracy; epoch and threshold chosen on other paths
-    best: float  # the same, chosen on the same paths
-    epoch: int  # that was kept
-    epochs: int  # that were trained
-    seconds: float
-
-
-def read_recipe() -> Recipe:
-    """Read the candidates."""
-    given = read_settings(configs_folder() / "auto.yaml")
-    own = {
-        name: merge_settings([given["common"], settings or {}])
-        for name, settings in given["candidates"].items()
-    }
-    return Recipe(own, given["quick"])
-
-
-def folds_for(stopped: BoolArray) -> int:
-    """Return how many folds paths are dealt out into: at least two stopped paths in each."""
-    stops = int(stopped.sum())
-    if stops < 4:
-        raise UserError(
-            f"auto compares candidates on paths left out and needs at least 4 stopped paths, got "
-            f"{stops}; give more, or choose a variant"
-        )
-    return 4 if stops >= 8 else 2
-
-
-def best_of(scores: dict[str, Score]) -> str:
-    """Return the candidate of the highest cross-fitted accuracy; of equals, the first."""
-    return highest({name: score.cross_fitted for name, score in scores.items()})
-
-
-def highest(scores: dict[str, float]) -> str:
-    """Return the first name of the highest score that is a number."""
-    known = {name: score for name, score in scores.items() if math.isfinite(score)}
-    if not known:
-        raise UserError(
-            "no candidate could be measured on the paths left out: too few of them were stopped"
-        )
-    return max(known, key=lambda name: known[name])
-
-
-def table(scores: dict[str, Score], taken: str) -> str:
-    """Return what the candidates came to, as lines of text."""
-    width = max(len(name) for name in scores)
-    head = f"  {'candidate':<{width + 2}}  held-out balanced accuracy   best epoch   seconds"
-    lines = [
-        f"  {name:<{width + 2}}  {score.cross_fitted:26.4f}   "
-        f"{score.epoch:>5} of {score.epochs:<4}{score.seconds:8.0f}"
-        + ("   <- taken" if name == taken else "")
-        for name, score in scores.items()
-    ]
-    return "\n".join(["", head, *lines, ""])
+from lit_ios.variants import settings_by_name
 
 
 def auto_run(args: list[str], default_config: Path) -> AutoRun | None:

@@ -17,11 +17,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lit_ios.auto import folds_for, highest, read_recipe
 from lit_ios.batches import path_batch
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.functional.outcomes import measure
+from lit_ios.recipe import folds_for, highest, read_recipe
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 from lit_ios.variants import Variant, find_variant, variant_of
 

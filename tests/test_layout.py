@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "imports": {"checks"},
     "settings": {"checks"},
     "variants": {"checks", "settings"},
+    "recipe": {"checks", "settings", "trajectories", "variants"},
     "regions": {"trajectories"},
     "recognition": {"trajectories"},
     "batches": {"trajectories"},

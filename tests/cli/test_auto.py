@@ -12,7 +12,7 @@ import yaml
 
 import train
 from lit_ios import StoppingPolicy
-from lit_ios.auto import Score, best_of, read_recipe, table
+from lit_ios.recipe import Score, best_of, read_recipe, table
 
 SMALL = (
     "--data", "CP1", "--data.init_args.paths=40", "--data.init_args.test_paths=20",
