@@ -62,7 +62,7 @@ def measure(file: str, task: str) -> Figures:
     torch.set_num_threads(1)
     before, start = peak(), time.perf_counter()
     data = TableData(
-        file=file, path_column="unit", time_column="cycle", batch_size=8192, test_share=0.05,
+        file=file, path="unit", time="cycle", batch_size=8192, test_share=0.05,
         validation_share=0.05,
     )  # fmt: skip
     if task != "two_processes":  # which read their shares when they know of each other

@@ -313,7 +313,7 @@ def write_table(file: Path, rows: int) -> None:
 def small_checkpoint(table: Path, folder: Path) -> Path:
     """Train IQS for two epochs on a table by train.py's own path; return the best checkpoint."""
     files = ("configs/data/table.yaml", "benchmarks/quiet.yaml", "configs/model/iqs.yaml")
-    roles = {"file": table, "path_column": "unit", "time_column": "cycle"}
+    roles = {"file": table, "path": "unit", "time": "cycle"}
     with quiet():
         cli = train.main([
             "fit", *(f"--config={ROOT / name}" for name in files), f"--runs_dir={folder}",

@@ -41,13 +41,13 @@ class TableData(TrajectoryDataModule):
 
     Args:
         file: the table: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet, or a folder of such files.
-        path_column: names the path a row belongs to.
-        time_column: numbers, or dates.
+        path: names the path a row belongs to.
+        time: numbers, or dates.
         features: columns the state is made of; null for all that have no other role. Columns of
             text become one 0/1 feature per category.
-        stop_column: 1 where the expert stopped, else 0; a path without 1 is censored. Without
+        stop: 1 where the expert stopped, else 0; a path without 1 is censored. Without
             this column the last row of each path is its stop.
-        censored_column: 1 on the rows of paths that were censored.
+        censored: 1 on the rows of paths that were censored.
         val_file: a table of validation paths; null to take a share of the training paths.
         test_file: a table of test paths; null to take a share of all paths.
         test_share: share of the paths held out for the test, without `test_file`.
@@ -61,11 +61,11 @@ class TableData(TrajectoryDataModule):
         self,
         *,
         file: str,
-        path_column: str,
-        time_column: str,
+        path: str,
+        time: str,
         features: list[str] | None = None,
-        stop_column: str | None = None,
-        censored_column: str | None = None,
+        stop: str | None = None,
+        censored: str | None = None,
         val_file: str | None = None,
         test_file: str | None = None,
         test_share: float = 0.3,
@@ -81,11 +81,11 @@ class TableData(TrajectoryDataModule):
         self.test_share, self.labelled = test_share, True
         self.name = Path(file).name.split(".")[0] or "table"
         self.roles = TableRoles(
-            path_column=path_column,
-            time_column=time_column,
+            path=path,
+            time=time,
             features=None if features is None else tuple(features),
-            stop_column=stop_column,
-            censored_column=censored_column,
+            stop=stop,
+            censored=censored,
             missing=missing,
             sort=sort,
             time_unit=time_unit,
@@ -111,7 +111,7 @@ class TableData(TrajectoryDataModule):
         """Which column of the file means what."""
         roles = self.roles
         return TableColumns(
-            roles.path_column, roles.time_column, roles.stop_column, roles.censored_column,
+            roles.path, roles.time, roles.stop, roles.censored,
             roles.time_unit,
         )  # fmt: skip
 
@@ -135,14 +135,14 @@ class TableData(TrajectoryDataModule):
     def for_prediction(self) -> None:
         """Read neither stops nor censoring: nobody has decided on these paths yet."""
         self.labelled = False
-        self._read_with(replace(self.roles, stop_column=None, censored_column=None))
+        self._read_with(replace(self.roles, stop=None, censored=None))
 
     def named_rows(self, paths: TrajectorySet) -> NamedRows:
         """Return path and time of each row as they stand in the file."""
         if self.labelled:  # parts of the file
             return super().named_rows(paths)
         roles = self.roles
-        named = open_file(self.file, roles, wanted=[roles.path_column, roles.time_column]).table
+        named = open_file(self.file, roles, wanted=[roles.path, roles.time]).table
         return NamedRows(named.take(pa.array(self._rows)), self._rows)
 
     def _read_with(self, roles: TableRoles) -> None:

@@ -155,8 +155,8 @@ def _data(options: argparse.Namespace, checkpoint: Path, split: str) -> tuple[An
         roles = {
             "path": options.path,
             "time": options.time,
-            "stop_column": options.stop,
-            "censored_column": options.censored,
+            "stop": options.stop,
+            "censored": options.censored,
             "sort": options.sort or None,
             "missing": options.missing,
         }

@@ -54,11 +54,11 @@ def main(args: list[str] | None = None) -> int:
     """Print what the file holds and what would be rejected; return 1 if it would be."""
     options = _parser().parse_args(args)
     roles = TableRoles(
-        path_column=options.path_column,
-        time_column=options.time_column,
+        path=options.path,
+        time=options.time,
         features=None if options.features is None else tuple(options.features),
-        stop_column=options.stop_column,
-        censored_column=options.censored_column,
+        stop=options.stop,
+        censored=options.censored,
         missing=options.missing,
         sort=options.sort,
         time_unit=options.time_unit,
@@ -81,11 +81,11 @@ def main(args: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lit_ios.inspect", description=__doc__)
     parser.add_argument("file", help="CSV, compressed CSV or Parquet file, or a folder of them")
-    parser.add_argument("--path_column", required=True, help="names the path a row belongs to")
-    parser.add_argument("--time_column", required=True, help="numbers or dates")
+    parser.add_argument("--path", required=True, help="names the path a row belongs to")
+    parser.add_argument("--time", required=True, help="numbers or dates")
     parser.add_argument("--features", nargs="+", help="columns of the state (default: the rest)")
-    parser.add_argument("--stop_column", help="1 where the expert stopped")
-    parser.add_argument("--censored_column", help="1 on the rows of censored paths")
+    parser.add_argument("--stop", help="1 where the expert stopped")
+    parser.add_argument("--censored", help="1 on the rows of censored paths")
     parser.add_argument("--missing", choices=get_args(Missing), default="error")
     parser.add_argument("--sort", action="store_true", help="sort the rows of each path by time")
     parser.add_argument("--time_unit", choices=get_args(TimeUnit), default="hours")

@@ -163,7 +163,7 @@ class StoppingPolicy:
 
         known = table_roles(self.rule.encoder, self.table, path, time, **roles)
         source = open_any(table, known)
-        named = source.table.select([known.path_column, known.time_column])
+        named = source.table.select([known.path, known.time])
         paths, rows = source_paths(source, known, training=False)
         decisions = list(self.decide(paths))
         order = np.argsort(rows, kind="stable")
@@ -209,8 +209,8 @@ class StoppingPolicy:
         """Return paths whose stops are known."""
         if isinstance(data, TrajectorySet):
             return data
-        if "stop_column" not in roles and "censored_column" not in roles:
-            roles |= {"stop_column": self.table.stop, "censored_column": self.table.censored}
+        if "stop" not in roles and "censored" not in roles:
+            roles |= {"stop": self.table.stop, "censored": self.table.censored}
         return self.paths(data, path, time, **roles)
 
     # Live paths ----------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class StoppingPolicy:
                 PathBatch) to the threshold.
             allow_known_paths: take paths that look like those of training, too. Where rows hold few
                 different numbers, a fresh path can be the same as one that was trained on.
-            **roles: further arguments of TableRoles: stop_column, censored_column, sort, missing.
+            **roles: further arguments of TableRoles: stop, censored, sort, missing.
         """
         goal = Goal(max_event_miss_rate, miss_cost, time_cost, choose)
         goal.check()

@@ -68,7 +68,7 @@ def table_roles(
     path, time = path or trained.path, time or trained.time
     if path is None or time is None:
         raise UserError("name the columns of paths and times: path='…', time='…' (--path, --time)")
-    named = {"path_column", "time_column", "features", "categories"}  # by path, time and the rule
+    named = {"path", "time", "features", "categories"}  # by path, time and the rule
     unknown = roles.keys() - ({field.name for field in fields(TableRoles)} - named)
     if unknown:
         raise UserError(f"there is no argument {', '.join(sorted(unknown))}")

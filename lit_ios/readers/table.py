@@ -42,12 +42,12 @@ class TableRoles:
     """Which column of a table means what.
 
     Args:
-        path_column: names the path a row belongs to; its rows need not lie together.
-        time_column: numbers or dates.
+        path: names the path a row belongs to; its rows need not lie together.
+        time: numbers or dates.
         features: columns the state is made of, None for all that have no other role.
-        stop_column: 1 at the row where the expert stopped, else 0; a path without 1 is
+        stop: 1 at the row where the expert stopped, else 0; a path without 1 is
             censored. Without this column the last row of each path is its stop.
-        censored_column: 1 on the rows of paths that were censored.
+        censored: 1 on the rows of paths that were censored.
         missing: what to do about missing and infinite values: refuse them, drop the row, or take
             the last value before in the path.
         sort: put the rows of each path into the order of time, instead of asking for it.
@@ -55,11 +55,11 @@ class TableRoles:
         categories: of text columns that are to be coded as before.
     """
 
-    path_column: str
-    time_column: str
+    path: str
+    time: str
     features: tuple[str, ...] | None = None
-    stop_column: str | None = None
-    censored_column: str | None = None
+    stop: str | None = None
+    censored: str | None = None
     missing: Missing = "error"
     sort: bool = False
     time_unit: TimeUnit = "hours"
@@ -73,7 +73,7 @@ class TableRoles:
     @property
     def others(self) -> list[str]:
         """Columns that are not features."""
-        named = (self.path_column, self.time_column, self.stop_column, self.censored_column)
+        named = (self.path, self.time, self.stop, self.censored)
         return [name for name in named if name is not None]
 
 
@@ -99,7 +99,7 @@ def open_table(table: pa.Table, roles: TableRoles) -> Source:
     """Take a table in memory."""
     if table.num_rows == 0:
         raise TableError("the table has no rows")
-    source = Source("table", table, roles.path_column)
+    source = Source("table", table, roles.path)
     _check_columns(source, roles)
     return source
 
@@ -148,8 +148,8 @@ class Outline(NamedTuple):
 
 def read_outline(source: Source, roles: TableRoles) -> Outline:
     """Find out which rows belong to which path, in which order, and which paths were stopped."""
-    names = source.path_names(roles.path_column)
-    times = source.times(roles.time_column, roles.time_unit)
+    names = source.path_names(roles.path)
+    times = source.times(roles.time, roles.time_unit)
     codes = np.asarray(names.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     order = _order(source, codes, times, roles)
     rows = np.arange(len(codes)) if order is None else order
@@ -207,7 +207,7 @@ def open_file(
         wanted: columns to read; None for all.
         keep: rows to read; None for all.
     """
-    as_text = [roles.path_column]
+    as_text = [roles.path]
     parts = read_parts(file, wanted, as_text, keep)
     known = set(parts[0].table.column_names)
     categorical = sorted(known & set(roles.categories))
@@ -215,7 +215,7 @@ def open_file(
         parts = read_parts(file, wanted, as_text + categorical, keep)
     lengths = [(part.file, part.rows) for part in parts]
     numbers = None if keep is None else np.flatnonzero(keep)
-    source = Source(str(file), stack(parts), roles.path_column, lengths, numbers)
+    source = Source(str(file), stack(parts), roles.path, lengths, numbers)
     if wanted is None:
         _check_columns(source, roles)
     used = {*roles.others, *(roles.features or known)}
@@ -261,8 +261,8 @@ def _order(
     if bad.any():
         at = int(np.argmax(bad))
         first, second = int(rows[at]), int(rows[at + 1])
-        where, before = source.where(roles.time_column, second), source.in_its_file(first)[1] + 1
-        early, late = (source.cell(roles.time_column, row) for row in (first, second))
+        where, before = source.where(roles.time, second), source.in_its_file(first)[1] + 1
+        early, late = (source.cell(roles.time, row) for row in (first, second))
         if step[at] == 0:
             raise TableError(f"{where}: the same time {late} as in row {before}")
         raise TableError(
@@ -320,23 +320,23 @@ def _stopped(source: Source, roles: TableRoles, offsets: IntArray, rows: IntArra
     """Say which paths end with a stop, from the flags."""
     last = offsets[1:] - 1
     stopped = np.ones(len(last), dtype=bool)
-    if roles.stop_column is not None:
-        flags = source.flags(roles.stop_column)[rows]
+    if roles.stop is not None:
+        flags = source.flags(roles.stop)[rows]
         early = flags.copy()
         early[last] = False
         if early.any():
             row = int(rows[np.argmax(early)])
-            raise TableError(f"{source.where(roles.stop_column, row)}: rows follow after the stop")
+            raise TableError(f"{source.where(roles.stop, row)}: rows follow after the stop")
         stopped = flags[last]
-    if roles.censored_column is not None:
-        flags = source.flags(roles.censored_column)[rows]
+    if roles.censored is not None:
+        flags = source.flags(roles.censored)[rows]
         censored = np.logical_or.reduceat(flags, offsets[:-1])
         both = censored & stopped
-        if roles.stop_column is not None and both.any():
+        if roles.stop is not None and both.any():
             row = int(rows[last[np.argmax(both)]])
             raise TableError(
-                f"{source.where(roles.censored_column, row)}: the path is marked as censored "
-                f"and as stopped ({roles.stop_column})"
+                f"{source.where(roles.censored, row)}: the path is marked as censored "
+                f"and as stopped ({roles.stop})"
             )
         stopped = stopped & ~censored
     return stopped

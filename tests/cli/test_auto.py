@@ -201,7 +201,7 @@ def test_a_table_of_ones_own_is_trained_on_by_auto_unless_a_model_is_given(tmp_p
     table.write_text("unit,day,heat\n" + "\n".join(lines) + "\n")
     words = (
         "fit", "--data=table", f"--data.init_args.file={table}", f"--runs_dir={tmp_path / 'runs'}",
-        "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
+        "--data.init_args.path=unit", "--data.init_args.time=day",
         "--trainer.max_epochs=1",
     )  # fmt: skip
     assert Path(run_quietly(*words).trainer.log_dir) == tmp_path / "runs/pumps/auto/version_0"

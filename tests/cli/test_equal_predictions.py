@@ -62,7 +62,7 @@ def checkpoint(tmp_path_factory):
             "fit", f"--config={ROOT}/configs/data/table.yaml",
             f"--config={ROOT}/configs/model/do_iqs_lb.yaml",
             f"--data.init_args.file={folder}/my.csv",
-            "--data.init_args.path_column=unit", "--data.init_args.time_column=cycle",
+            "--data.init_args.path=unit", "--data.init_args.time=cycle",
             "--model.init_args.members=2", "--model.init_args.hidden=[16]",
             "--trainer.max_epochs=2", f"--runs_dir={folder}/runs",
         ])  # fmt: skip

@@ -13,7 +13,7 @@ import lit_ios.readers.table
 from lit_ios.readers.files import read_parts
 
 UNITS = 24
-ROLES = ("--data.init_args.path_column=unit", "--data.init_args.time_column=cycle")
+ROLES = ("--data.init_args.path=unit", "--data.init_args.time=cycle")
 
 
 def wearing_machines(units=range(UNITS), seed=0):
@@ -140,7 +140,7 @@ def test_file_without_stops_for_validation_is_refused(run_train, tmp_path):
     stop = np.zeros(len(table), dtype=int)
     stop[np.flatnonzero(np.array(table["unit"]) == "m00")[-1]] = 1
     pa_csv.write_csv(table.append_column("stop", pa.array(stop)), tmp_path / "one.csv")
-    options = (f"--data.init_args.file={tmp_path}/one.csv", "--data.init_args.stop_column=stop")
+    options = (f"--data.init_args.file={tmp_path}/one.csv", "--data.init_args.stop=stop")
     with pytest.raises(SystemExit, match=r"none of the .* validation paths was stopped"):
         run_train("fit", *ROLES, *options, data="table", small=False)
 

@@ -112,14 +112,14 @@ def test_each_of_two_processes_reads_its_share_of_a_table(
     parquet.write_table(pa.table(columns), file)
     table = [
         f"--config={ROOT}/configs/data/table.yaml", f"--data.init_args.file={file}",
-        "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
+        "--data.init_args.path=unit", "--data.init_args.time=day",
     ]  # fmt: skip
     run_two(*table, "--model=do_iqs_lb", *options)
     (folder,) = (tmp_path / "runs/units").glob("*/version_0")
     ranks = check_equal_weights_and_metrics_of_one(measure_alone, folder)
     held = [set(rank["about"]["names"]) for rank in ranks]
     data = TableData(
-        file=str(file), path_column="unit", time_column="day", oversampling="bootstrap", seed=0,
+        file=str(file), path="unit", time="day", oversampling="bootstrap", seed=0,
         folds=3 if options == FOLDS else None,
     )  # fmt: skip
     everything = data.splits.train

@@ -350,7 +350,7 @@ def table(tmp_path: Path) -> str:
 
 
 def table_data(file: str, **options: Any) -> TableData:
-    return TableData(file=file, path_column="unit", time_column="day", **options)
+    return TableData(file=file, path="unit", time="day", **options)
 
 
 def test_table_gives_columns_and_one_feature_per_category(table: str) -> None:

@@ -38,8 +38,8 @@ def run(tmp_path_factory):
         cli = train.main([
             "fit", f"--config={ROOT}/configs/data/table.yaml",
             f"--config={ROOT}/configs/model/do_iqs_lb.yaml", f"--data.init_args.file={table}",
-            "--data.init_args.path_column=unit", "--data.init_args.time_column=day",
-            "--data.init_args.stop_column=failed", f"--runs_dir={folder}/runs",
+            "--data.init_args.path=unit", "--data.init_args.time=day",
+            "--data.init_args.stop=failed", f"--runs_dir={folder}/runs",
             "--trainer.max_epochs=3", "--trainer.enable_progress_bar=false", "--threads=1",
         ])  # fmt: skip
     best = Path(cli.trainer.checkpoint_callback.best_model_path)
@@ -89,7 +89,7 @@ def test_training_paths_are_never_calibrated_on(run):
     best, cli, table = run
     policy = StoppingPolicy.load(best)
     with pytest.raises(UserError, match=r"of the 60 calibration paths were trained on, e\.g\. 'u"):
-        policy.calibrate(table, stop_column="failed", max_event_miss_rate=0.2)
+        policy.calibrate(table, stop="failed", max_event_miss_rate=0.2)
     train = cli.datamodule.splits.train
     shorter = TrajectorySet.from_paths(
         [Trajectory(p.states[:2], p.times[:2], True, p.name) for p in train], train.feature_names
@@ -120,7 +120,7 @@ def test_stops_are_read_by_the_column_of_training(run, tmp_path):
     policy = StoppingPolicy.load(best)
     found = policy.calibrate(fresh)
     assert found.events == cli.datamodule.splits.test.stopped.sum() < found.paths
-    assert found == policy.calibrate(fresh, stop_column="failed")
+    assert found == policy.calibrate(fresh, stop="failed")
 
 
 def test_names_of_paths_in_a_file_are_text(run, tmp_path):

@@ -167,14 +167,14 @@ def loop_dates(cells: list[str]) -> list[float]:
 def loop_csv(data: bytes, file_name: str, roles: TableRoles, training: bool) -> LoopPaths:
     """Read a CSV file cell by cell."""
     table = CsvTable(data, file_name)
-    flags = [name for name in (roles.stop_column, roles.censored_column) if name is not None]
-    others = [roles.path_column, roles.time_column, *flags]
-    names, times = table.names(roles.path_column), table.times(roles.time_column)
+    flags = [name for name in (roles.stop, roles.censored) if name is not None]
+    others = [roles.path, roles.time, *flags]
+    names, times = table.names(roles.path), table.times(roles.time)
     features = table.features(roles, others)
     columns = list(features.values())
     none = [False] * len(names)
-    stops = none if roles.stop_column is None else table.flags(roles.stop_column)
-    losses = none if roles.censored_column is None else table.flags(roles.censored_column)
+    stops = none if roles.stop is None else table.flags(roles.stop)
+    losses = none if roles.censored is None else table.flags(roles.censored)
     cells = zip(names, times, zip(*columns, strict=True), stops, losses, strict=True)
     rows = [Row(name, time, list(state), stop, lost) for name, time, state, stop, lost in cells]
     return loop_rows(rows, list(features), roles, training, table.plain)

@@ -117,9 +117,9 @@ def parquet_cases(draw: st.DrawFn) -> ParquetCase:
         kinds[unfit] = OTHERS[draw(st.sampled_from(sorted(OTHERS)))]
     rng = Random(draw(st.integers(0, 2**64 - 1)))
     values = random_values(rng, kinds)
-    if roles.stop_column is None:
+    if roles.stop is None:
         del values["s"]
-    if roles.censored_column is None:
+    if roles.censored is None:
         del values["c"]
     table = pa.table({name: as_array(kinds[name].type, cells) for name, cells in values.items()})
     training = rng.random() < 0.7

@@ -54,9 +54,9 @@ def loop_rows(
             raise BadTableError(f"times of path {name!r} do not increase")
         if any(row.stop for row in path[:-1]):
             raise BadTableError(f"rows of path {name!r} after its stop")
-        ends = path[-1].stop if roles.stop_column is not None else True
+        ends = path[-1].stop if roles.stop is not None else True
         lost = any(row.lost for row in path)
-        if ends and lost and roles.stop_column is not None:
+        if ends and lost and roles.stop is not None:
             raise BadTableError(f"path {name!r} both stopped and censored")
         stopped.append(ends and not lost)
         paths[name] = without_gaps(path, roles.missing)

@@ -84,8 +84,8 @@ ROLES = st.builds(
     st.just("unit"),
     st.just("t"),
     features=st.sampled_from([None, None, ("x0",)]),
-    stop_column=st.sampled_from([None, "s"]),
-    censored_column=st.sampled_from([None, "c"]),
+    stop=st.sampled_from([None, "s"]),
+    censored=st.sampled_from([None, "c"]),
     missing=st.sampled_from(["error", "error", "drop", "last"]),
     sort=st.booleans(),
     categories=st.sampled_from([{}, {}, {}, {"x0": ("pale green", "red", "grey", "blue")}]),
@@ -104,9 +104,9 @@ def random_grid(
         columns[f"x{i}"] = [FEATURES[kind](rng) for _ in owners]
     last = {name: i for i, name in enumerate(owners)}
     stopped = {name: rng.random() < 0.8 for name in last}
-    if roles.stop_column is not None:
+    if roles.stop is not None:
         columns["s"] = [str(int(stopped[n] and last[n] == i)) for i, n in enumerate(owners)]
-    if roles.censored_column is not None:
+    if roles.censored is not None:
         columns["c"] = ["false" if stopped[name] else "true" for name in owners]
     header = rng.sample(sorted(columns), len(columns))
     return [header, *map(list, zip(*(columns[name] for name in header), strict=True))]

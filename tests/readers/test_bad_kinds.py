@@ -47,4 +47,4 @@ def test_path_of_a_kind_that_is_no_name_is_named(tmp_path: Path, kind: str) -> N
 @pytest.mark.parametrize("kind", KINDS)
 def test_flag_of_a_kind_that_is_no_flag_is_named(tmp_path: Path, kind: str) -> None:
     table = parquet_table(s=KINDS[kind])
-    assert "column 's'" in refusal_of(tmp_path, table, stop_column="s", features=("x",))
+    assert "column 's'" in refusal_of(tmp_path, table, stop="s", features=("x",))

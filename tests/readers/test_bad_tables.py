@@ -19,17 +19,17 @@ GOOD = "unit,t,x\na,0,1\na,1,2\nb,0,3\nb,1,4\n"
     [
         {"features": ("x", "speed")},
         {"features": ("speed",), "categories": {"speed": ("high",)}},
-        {"stop_column": "speed"},
-        {"censored_column": "speed"},
+        {"stop": "speed"},
+        {"censored": "speed"},
     ],
 )
 def test_absent_column_is_named(tmp_path: Path, roles: dict) -> None:
     assert "no column 'speed'" in refusal_of(tmp_path, GOOD, **roles)
 
 
-@pytest.mark.parametrize("role", ["path_column", "time_column"])
+@pytest.mark.parametrize("role", ["path", "time"])
 def test_absent_path_or_time_column_is_named(tmp_path: Path, role: str) -> None:
-    roles = TableRoles(**({"path_column": "unit", "time_column": "t"} | {role: "speed"}))
+    roles = TableRoles(**({"path": "unit", "time": "t"} | {role: "speed"}))
     with pytest.raises(TableError, match=r"table\.csv: no column 'speed'"):
         read_paths(write(tmp_path / "table.csv", GOOD), roles)
 
@@ -50,7 +50,7 @@ def test_feature_named_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_column_of_two_roles_is_refused(tmp_path: Path) -> None:
-    assert "two roles" in refusal_of(tmp_path, GOOD, stop_column="t")
+    assert "two roles" in refusal_of(tmp_path, GOOD, stop="t")
 
 
 @pytest.mark.parametrize("cell", ["two", "1.2.3", "1;5", "--", "1 000", "1_000", '"1,5"', "1\0"])
@@ -172,7 +172,7 @@ def test_bad_date_among_dates_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cell", ["2", "-1", "0.5", "yes", ""])
-@pytest.mark.parametrize("role", ["stop_column", "censored_column"])
+@pytest.mark.parametrize("role", ["stop", "censored"])
 def test_bad_flag_is_named(tmp_path: Path, cell: str, role: str) -> None:
     text = f"unit,t,x,s\na,0,1,0\na,1,2,{cell}\nb,0,1,0\nb,1,1,1\n"
     assert "column 's', path 'a', row 2" in refusal_of(tmp_path, text, **{role: "s"})
@@ -180,16 +180,16 @@ def test_bad_flag_is_named(tmp_path: Path, cell: str, role: str) -> None:
 
 def test_row_after_the_stop_is_named(tmp_path: Path) -> None:
     text = "unit,t,x,s\na,0,1,0\nb,0,3,1\na,1,2,1\nb,1,4,0\n"
-    assert "column 's', path 'b', row 2" in refusal_of(tmp_path, text, stop_column="s")
+    assert "column 's', path 'b', row 2" in refusal_of(tmp_path, text, stop="s")
 
 
 def test_path_both_stopped_and_censored_is_named(tmp_path: Path) -> None:
     text = "unit,t,x,s,c\na,0,1,0,0\na,1,2,1,0\nb,0,3,0,1\nb,1,4,1,1\n"
-    message = refusal_of(tmp_path, text, stop_column="s", censored_column="c")
+    message = refusal_of(tmp_path, text, stop="s", censored="c")
     assert "column 'c', path 'b', row 4" in message
 
 
-@pytest.mark.parametrize("roles", [{"stop_column": "s"}, {"censored_column": "c"}])
+@pytest.mark.parametrize("roles", [{"stop": "s"}, {"censored": "c"}])
 def test_table_without_a_stop_is_refused(tmp_path: Path, roles: dict) -> None:
     text = "unit,t,x,s,c\na,0,1,0,1\na,1,2,0,1\nb,0,3,0,1\n"
     assert "no path is stopped" in refusal_of(tmp_path, text, features=("x",), **roles)

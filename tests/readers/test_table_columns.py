@@ -16,7 +16,7 @@ from lit_ios.readers import TableError
 
 def test_features_are_all_columns_without_another_role(tmp_path: Path) -> None:
     text = "y,unit,stop,x,t,lost\n5,a,0,1,0,0\n6,a,1,2,1,0\n"
-    paths = read_written(tmp_path, text, stop_column="stop", censored_column="lost")
+    paths = read_written(tmp_path, text, stop="stop", censored="lost")
     assert paths.feature_names == ("y", "x")
     assert paths.states.tolist() == [[5, 1], [6, 2]]
 

@@ -125,13 +125,13 @@ def test_drop_refuses_to_lose_the_end_of_a_path(tmp_path: Path) -> None:
 
 def test_drop_does_not_hide_rows_after_a_stop(tmp_path: Path) -> None:
     text = "unit,t,x,s\na,0,1,0\na,1,,1\na,2,3,0\nb,0,1,0\nb,1,1,1\n"
-    message = refusal_of(tmp_path, text, missing="drop", stop_column="s")
+    message = refusal_of(tmp_path, text, missing="drop", stop="s")
     assert "column 's', path 'a', row 2" in message
 
 
 def test_drop_does_not_lose_the_mark_of_censoring(tmp_path: Path) -> None:
     text = "unit,t,x,c\na,0,1,0\na,1,,1\na,2,3,0\nb,0,1,0\nb,1,1,0\n"
-    paths = read_written(tmp_path, text, missing="drop", censored_column="c")
+    paths = read_written(tmp_path, text, missing="drop", censored="c")
     assert paths.stopped.tolist() == [False, True]
 
 

@@ -68,7 +68,7 @@ def test_last_row_is_the_stop_without_flags(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("yes", "no"), [("1", "0"), ("true", "false"), ("1.0", "0.0")])
 def test_stop_column_tells_stopped_from_censored(tmp_path: Path, yes: str, no: str) -> None:
     text = f"unit,t,x,s\na,0,1,{no}\na,1,2,{yes}\nb,0,3,{no}\nb,1,3,{no}\nc,0,4,{yes}\n"
-    paths = read_written(tmp_path, text, stop_column="s")
+    paths = read_written(tmp_path, text, stop="s")
     assert paths.stopped.tolist() == [True, False, True]
     assert paths.feature_names == ("x",)
 
@@ -76,26 +76,26 @@ def test_stop_column_tells_stopped_from_censored(tmp_path: Path, yes: str, no: s
 @pytest.mark.parametrize("marks", ["11", "01"])
 def test_censored_column_marks_whole_paths(tmp_path: Path, marks: str) -> None:
     text = f"unit,t,x,c\na,0,1,{marks[0]}\na,1,2,{marks[1]}\nb,0,3,0\nb,1,4,0\n"
-    paths = read_written(tmp_path, text, censored_column="c")
+    paths = read_written(tmp_path, text, censored="c")
     assert paths.stopped.tolist() == [False, True]
 
 
 def test_stop_and_censored_columns_may_agree(tmp_path: Path) -> None:
     text = "unit,t,x,s,c\na,0,1,0,0\na,1,2,1,0\nb,0,3,0,1\nb,1,4,0,1\nd,0,3,0,0\nd,1,4,0,0\n"
-    paths = read_written(tmp_path, text, stop_column="s", censored_column="c")
+    paths = read_written(tmp_path, text, stop="s", censored="c")
     assert paths.stopped.tolist() == [True, False, False]
 
 
 def test_flags_follow_their_rows_when_sorted(tmp_path: Path) -> None:
     text = "unit,t,x,s\na,1,2,1\nb,3,5,0\na,0,1,0\nb,2,4,0\n"
-    paths = read_written(tmp_path, text, stop_column="s", sort=True)
+    paths = read_written(tmp_path, text, stop="s", sort=True)
     assert paths.stopped.tolist() == [True, False]
     assert paths.states[:, 0].tolist() == [1, 2, 4, 5]
 
 
 def test_unlabelled_file_needs_no_stop(tmp_path: Path) -> None:
     text = "unit,t,x,s\na,0,1,0\na,1,2,0\n"
-    paths = read_written(tmp_path, text, stop_column="s", training=False)
+    paths = read_written(tmp_path, text, stop="s", training=False)
     assert paths.stopped.tolist() == [False]
 
 

@@ -23,8 +23,8 @@ COLUMNS = {
     "failed": np.concatenate([np.arange(n) == n - 1 for n in LENGTHS]) & (UNITS != "u3"),
 }
 COLOURS = {"colour": ("red", "blue")}
-ROLES = TableRoles("unit", "day", ("heat", "colour"), stop_column="failed", categories=COLOURS)
-ROLES_OF_ALL = TableRoles("unit", "day", stop_column="failed")
+ROLES = TableRoles("unit", "day", ("heat", "colour"), stop="failed", categories=COLOURS)
+ROLES_OF_ALL = TableRoles("unit", "day", stop="failed")
 
 
 def write(folder, kind, columns=COLUMNS, order=None):
