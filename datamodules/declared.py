@@ -81,6 +81,11 @@ class DeclaredData(pl.LightningDataModule):
         return TableColumns()
 
     @property
+    def static(self) -> tuple[str, ...]:
+        """Features that do not change along a path: earlier rows tell nothing new of them."""
+        return ()
+
+    @property
     def region(self) -> StoppingRegion | None:
         """The true stopping region, where the data are simulated and have one."""
         return None
@@ -123,7 +128,8 @@ class DeclaredData(pl.LightningDataModule):
     @property
     def inputs(self) -> Inputs:
         """What a state is made of; known before the paths are read."""
-        return Inputs(self.encoder.spec, self.lags, self.include_time)
+        static = self.static if self.lags else ()
+        return Inputs(self.encoder.spec, self.lags, self.include_time, static)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -132,7 +138,8 @@ class DeclaredData(pl.LightningDataModule):
 
     def states(self, paths: TrajectorySet) -> TrajectorySet:
         """Return paths of raw columns as paths of states."""
-        window = Window(self.encoder.feature_names, self.lags, self.include_time)
+        _, lags, include_time, static = self.inputs
+        window = Window(self.encoder.feature_names, lags, include_time, static)
         return window.paths(self.encoder.paths(paths))
 
     def forget(self) -> None:

@@ -72,11 +72,6 @@ def table_roles(
     unknown = roles.keys() - ({field.name for field in fields(TableRoles)} - named)
     if unknown:
         raise UserError(f"there is no argument {', '.join(sorted(unknown))}")
-    if not encoder.carries and roles.get("missing") == "last":
-        raise UserError(
-            "missing: last would take the value of one operating condition for another: use "
-            "stream(missing='last'), which takes the last scaled one"
-        )
     return TableRoles(
         path, time, features=encoder.columns, categories=encoder.categories,
         **({"time_unit": trained.time_unit} | roles),

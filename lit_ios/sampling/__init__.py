@@ -1,5 +1,6 @@
 """From paths to training rows: split, states, oversampling. NumPy, with explicit Generators."""
 
+from lit_ios.sampling.familiarity import fit_familiarity
 from lit_ios.sampling.oversampling import (
     Confidence,
     OversamplingError,
@@ -23,6 +24,7 @@ __all__ = [
     "balance_stops",
     "bootstrap_copies",
     "bootstrap_stops",
+    "fit_familiarity",
     "fit_statistics",
     "folds_held_out",
     "sample_stops",

@@ -151,3 +151,9 @@ def test_checkpoint_of_something_else_is_refused(tmp_path):
         StoppingPolicy.load(tmp_path / "c")
     with pytest.raises(UserError, match="there is no file"):
         StoppingPolicy.load(tmp_path / "d")
+
+
+def test_deciding_in_part_leaves_gradients_on():
+    policy, paths = make_policy("iqs"), random_paths()
+    next(iter(policy.decide(paths)))
+    assert not torch.is_inference_mode_enabled()
