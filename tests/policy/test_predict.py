@@ -108,8 +108,8 @@ def test_policy_can_be_pickled():
 
 def test_unknown_arguments_and_empty_tables_are_refused():
     frame = as_frame(random_paths())
-    with pytest.raises(UserError, match="there is no argument stop"):
-        make_policy().predict(frame, path="unit", time="day", stop="died")
+    with pytest.raises(UserError, match="there is no argument stopp"):
+        make_policy().predict(frame, path="unit", time="day", stopp="died")
     with pytest.raises(UserError, match="has no rows"):
         make_policy().predict(frame[:0], path="unit", time="day")
 
