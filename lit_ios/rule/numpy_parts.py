@@ -99,7 +99,7 @@ class OneRow:
         if layout.lags:
             self.now = np.r_[: layout.features, [self.dim - 1] * parts.include_time].astype(int)
         self.probe = np.zeros(layout.features)  # times features: 0, or NaN if one is not finite
-        self.plain = parts.encode is _same
+        self.plain, self.whole = parts.encode is _same, parts.usual.whole.item()
 
     def __call__(
         self, columns: FloatArray, time: float, carry: FloatArray
@@ -171,9 +171,14 @@ class OneRow:
 
     def strange(self, now: FloatArray) -> tuple[str, ...]:
         """Name what makes a row unlike those of training, if anything; (1, F)."""
-        distance, shares = strangeness(np, now, self.parts.usual)
-        if distance[0] <= 1:
-            return ()
+        pull, _, _, middle, reach = self.parts.usual
+        row = now[0]
+        pulled = pull * row if pull.ndim == 1 else pull.dot(row)
+        if self.whole * math.sqrt(abs(row.dot(pulled))) <= 1:
+            beyond = (row - middle) * reach
+            if beyond.max() <= 1 and beyond.min() >= -1:
+                return ()
+        _, shares = strangeness(np, now, self.parts.usual)
         return tuple(self.parts.names[i] for i in responsible(np, shares)[0] if i >= 0)
 
 

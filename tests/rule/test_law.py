@@ -191,3 +191,18 @@ def test_a_memory_that_breaks_the_law_is_found_out():
     rule.memory.__class__ = Forgetful
     with pytest.raises(CheckError, match="margins stepped in torch and scanned: they differ"):
         check_rule(rule, raw_paths("plain", [5, 3], np.random.default_rng(0), True))
+
+
+@pytest.mark.parametrize("lags", [0, 2])
+def test_one_live_row_is_as_familiar_as_the_row_of_a_whole_path(lags):
+    rule = random_rule("plain", "mlp", "none", lags=lags, include_time=False).double().eval()
+    policy, paths = StoppingPolicy(rule), raw_paths("plain", [40], np.random.default_rng(2), True)
+    (decided,) = policy.decide(paths)
+    expected = [
+        tuple(rule.current_names[i] for i in row if i >= 0) for row in decided.responsible.tolist()
+    ]
+    stream = policy.stream()
+    found = [stream.step(x, t) for x, t in zip(paths.states, paths.times, strict=True)]
+    assert [decision.unfamiliar for decision in found] == expected
+    assert [decision.familiar for decision in found] == [not names for names in expected]
+    assert 5 < sum(decision.familiar for decision in found) < 35  # both kinds are there
