@@ -59,6 +59,7 @@ class DeclaredData(pl.LightningDataModule):
         self.lags, self.include_time = lags, include_time
         self.validation_share, self.seed = validation_share, seed
         self._own_encoder = None if encoder is None else as_spec("encoder", encoder)
+        self._static: tuple[str, ...] | None = None  # as a checkpoint has it
 
     def __str__(self) -> str:
         """Name the data set."""
@@ -80,9 +81,8 @@ class DeclaredData(pl.LightningDataModule):
         """Columns by which the rows of a table are found, where the paths come from one."""
         return TableColumns()
 
-    @property
-    def static(self) -> tuple[str, ...]:
-        """Features that do not change along a path: earlier rows tell nothing new of them."""
+    def find_static(self) -> tuple[str, ...]:
+        """Return features that do not change along a path: earlier rows tell nothing new."""
         return ()
 
     @property
@@ -120,16 +120,22 @@ class DeclaredData(pl.LightningDataModule):
         given = {"columns": made.columns, "categories": made.categories}
         return build("encoder", self._own_encoder, Encoder, **given)
 
-    def read_as(self, encoder: Spec) -> None:
-        """Read other data as a checkpoint read its own: by its columns, categories and scales."""
-        self.encoder = build("encoder", encoder, Encoder)
+    def read_as(self, rule: Spec) -> None:
+        """Read other data as the rule of a checkpoint read its own.
+
+        Args:
+            rule: what the checkpoint says of it: its columns, categories and scales.
+        """
+        self.encoder = build("encoder", rule["encoder"], Encoder)
+        self._static = tuple(rule["static"])
         self.forget()
 
     @property
     def inputs(self) -> Inputs:
         """What a state is made of; known before the paths are read."""
-        static = self.static if self.lags else ()
-        return Inputs(self.encoder.spec, self.lags, self.include_time, static)
+        if self._static is None:
+            self._static = self.find_static() if self.lags else ()
+        return Inputs(self.encoder.spec, self.lags, self.include_time, self._static)
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -253,6 +253,18 @@ class TrajectorySet:
         return np.arange(len(self.states)) - np.repeat(self.offsets[:-1], self.lengths)
 
     @property
+    def static(self) -> BoolArray:
+        """Which coordinates never change along a path, though some path has two rows; (D,)."""
+        same = np.ones(self.states.shape[1], dtype=np.bool_)
+        within = np.ones(len(self.states), dtype=np.bool_)
+        within[self.offsets[:-1]] = False
+        rows = np.flatnonzero(within)
+        for block in row_blocks(len(rows)):
+            now, before = self.states[rows[block]], self.states[rows[block] - 1]
+            same &= ((now == before) | (np.isnan(now) & np.isnan(before))).all(axis=0)
+        return same & bool(len(rows))
+
+    @property
     def actions(self) -> IntArray:
         """Actions: a = 1 (continue) on every row but the expert's stops, where a = 0; (N,)."""
         actions = np.full(len(self.states), CONTINUE)

@@ -199,6 +199,11 @@ class ColumnEncoder(Encoder):
     flags: Tensor  # (E,) columns whose gaps are features
 
     @property
+    def sources(self) -> list[int]:
+        """Which column each feature is made of; (D,)."""
+        return [*self.source.tolist(), *self.flags.tolist()]
+
+    @property
     def arguments(self) -> dict[str, Any]:
         """Columns and categories, and how gaps are filled where they may be."""
         if self.missing == "error":

@@ -1,6 +1,7 @@
 """From paths to training rows: split, states, oversampling. NumPy, with explicit Generators."""
 
 from lit_ios.sampling.familiarity import fit_familiarity
+from lit_ios.sampling.gaps import Fill, fit_fill
 from lit_ios.sampling.oversampling import (
     Confidence,
     OversamplingError,
@@ -18,6 +19,7 @@ from lit_ios.sampling.statistics import Statistics, fit_statistics
 
 __all__ = [
     "Confidence",
+    "Fill",
     "OversamplingError",
     "SmoteKind",
     "Statistics",
@@ -25,6 +27,7 @@ __all__ = [
     "bootstrap_copies",
     "bootstrap_stops",
     "fit_familiarity",
+    "fit_fill",
     "fit_statistics",
     "folds_held_out",
     "sample_stops",
