@@ -15,6 +15,7 @@ from datamodules.base import TrajectoryDataModule
 from datamodules.declared import NamedRows, Splits
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
+from lit_ios.leaks import MOST_ROWS, find_leaks, refuse_leaks
 from lit_ios.readers import Missing, TableRoles, read_paths
 from lit_ios.readers.table import (
     Outline,
@@ -45,6 +46,7 @@ class TableData(TrajectoryDataModule):
         time: numbers, or dates.
         features: columns the state is made of; null for all that have no other role. Columns of
             text become one 0/1 feature per category.
+        keep: features that the check for leaks must not ask about.
         stop: 1 where the expert stopped, else 0; a path without 1 is censored. Without
             this column the last row of each path is its stop.
         censored: 1 on the rows of paths that were censored.
@@ -64,6 +66,7 @@ class TableData(TrajectoryDataModule):
         path: str,
         time: str,
         features: list[str] | None = None,
+        keep: list[str] | None = None,
         stop: str | None = None,
         censored: str | None = None,
         val_file: str | None = None,
@@ -80,6 +83,7 @@ class TableData(TrajectoryDataModule):
         self.file, self.val_file, self.test_file = file, val_file, test_file
         self.test_share, self.labelled = test_share, True
         self._read_shares = False  # whether what was read is the share of this process
+        self.keep = tuple(keep or ())
         self.name = Path(file).name.split(".")[0] or "table"
         self.roles = TableRoles(
             path=path,
@@ -123,11 +127,20 @@ class TableData(TrajectoryDataModule):
         )
 
     def setup(self, stage: str) -> None:
-        """Read the data; several processes read their shares when they know of each other."""
+        """Read the data; before training, ask about features that give the stop away.
+
+        Several processes read their shares when they know of each other.
+        """
         if self.shared_out and not self._read_shares:
             self.forget()
             self._read_shares = True
         super().setup(stage)
+        if stage == "fit":
+            train, val, _ = self.splits
+            enough = train is val or len(train.states) > MOST_ROWS  # a copy that is not needed
+            known = train if enough else train.followed_by(val)
+            found = self._all_gather(find_leaks(known, self.keep))
+            refuse_leaks([leak for leaks in found for leak in leaks])
 
     @property
     def table(self) -> TableColumns:

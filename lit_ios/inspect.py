@@ -10,6 +10,7 @@ from typing import get_args
 
 import numpy as np
 
+from lit_ios.leaks import find_leaks
 from lit_ios.readers import Missing, TableError, TableRoles, read_columns, read_paths
 from lit_ios.times import TimeUnit
 from lit_ios.trajectories import TrajectorySet
@@ -70,6 +71,8 @@ def main(args: list[str] | None = None) -> int:
         print(f"\nwould be rejected: {error}", file=sys.stderr)
         return 1
     print("\n" + "\n".join(describe_paths(paths)))
+    for leak in find_leaks(paths):
+        print(f"possible leak: {leak.sentence}")
     from lit_ios.plotting import feature_paths
 
     figure = Path(options.figure or f"{Path(options.file).name.split('.')[0]}_inspect.png")

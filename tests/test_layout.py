@@ -29,9 +29,10 @@ MAY_IMPORT = {
     "runtime": {"carry", "checks", "live", "trajectories"},
     "data_record": {"carry", "imports", "recognition", "sampling", "times"},
     "checkpoints": {"checks"},
+    "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
     "plotting": {"trajectories"},
-    "inspect": {"plotting", "readers", "times", "trajectories"},
+    "inspect": {"leaks", "plotting", "readers", "times", "trajectories"},
     "modules": {
         "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
         "rule",
