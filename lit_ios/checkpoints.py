@@ -9,6 +9,7 @@ Beside what Lightning keeps, a checkpoint has an entry `lit_ios` of plain values
     trained           class of the module
     training, validation   fingerprints of the paths
     calibration       how the threshold was chosen, if it was
+    calibrated_on     fingerprints of the paths it was chosen on
 """
 
 from __future__ import annotations
