@@ -1,16 +1,23 @@
 """Inverse optimal stopping: learn when to stop from experts who stopped.
 
-Importing this package loads neither torch nor Lightning; its subpackages do.
+Importing this package loads nothing but itself; what is asked for is loaded then.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from lit_ios.trajectories import Trajectory, TrajectoryError, TrajectorySet
 
 if TYPE_CHECKING:
     from lit_ios.estimator import StoppingClassifier
     from lit_ios.policy import StoppingPolicy
+    from lit_ios.trajectories import Trajectory, TrajectoryError, TrajectorySet
 
+_PLACES = {
+    "StoppingClassifier": "lit_ios.estimator",
+    "StoppingPolicy": "lit_ios.policy",
+    "Trajectory": "lit_ios.trajectories",
+    "TrajectoryError": "lit_ios.trajectories",
+    "TrajectorySet": "lit_ios.trajectories",
+}
 __all__ = [
     "StoppingClassifier",
     "StoppingPolicy",
@@ -21,13 +28,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs torch when it is first asked for."""
-    if name == "StoppingPolicy":
-        from lit_ios.policy import StoppingPolicy
-
-        return StoppingPolicy
-    if name == "StoppingClassifier":
-        from lit_ios.estimator import StoppingClassifier
-
-        return StoppingClassifier
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Load what is asked for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)
