@@ -42,12 +42,14 @@ class Trajectory:
         times: (T,) increasing; 0, 1, 2, … when left out.
         stopped: False if the expert had not stopped when observation ended.
         name: what errors and predictions call this path.
+        gaps: whether states may be missing (NaN).
     """
 
     states: FloatArray
     times: FloatArray | None = None
     stopped: bool = True
     name: str = ""
+    gaps: bool = False
 
     def __post_init__(self) -> None:
         """Check the arrays and fill in the times."""
@@ -59,7 +61,7 @@ class Trajectory:
         times = np.arange(len(states)) if self.times is None else self.times
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "times", _as_float(times, f"path {self.name!r}: times"))
-        _check_rows(states, self.times, np.array([0, len(states)]), [self.name])  # type: ignore[arg-type]
+        _check_rows(states, self.times, np.array([0, len(states)]), [self.name], self.gaps)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -78,7 +80,8 @@ class Trajectory:
 class TrajectorySet:
     """Many paths, stored by column; see the module's sketch for the shapes.
 
-    Columns of text are coded 0, 1, …; `categories` says what the codes of each stand for.
+    Columns of text are coded 0, 1, …; `categories` says what the codes of each stand for. Where
+    `gaps` is set, states may be missing (NaN), to be filled by the rule.
     """
 
     states: FloatArray
@@ -89,6 +92,7 @@ class TrajectorySet:
     feature_names: tuple[str, ...] = field(default=())
     event_times: FloatArray | None = None
     categories: Categories = field(default_factory=dict)
+    gaps: bool = False
 
     def __post_init__(self) -> None:
         """Check the columns against each other."""
@@ -130,7 +134,7 @@ class TrajectorySet:
                 f"{self.states.shape[1]} features, but {len(self.feature_names)} names: "
                 f"{self.feature_names}"
             )
-        _check_rows(self.states, self.times, offsets, self.names)
+        _check_rows(self.states, self.times, offsets, self.names, self.gaps)
 
     @classmethod
     def from_paths(
@@ -150,6 +154,7 @@ class TrajectorySet:
             stopped=np.array([path.stopped for path in paths]),
             names=tuple(path.name or str(i) for i, path in enumerate(paths)),
             feature_names=tuple(feature_names),
+            gaps=any(path.gaps for path in paths),
         )
 
     def __len__(self) -> int:
@@ -161,8 +166,9 @@ class TrajectorySet:
         index = range(len(self))[index]
         rows = slice(self.offsets[index], self.offsets[index + 1])
         return Trajectory(
-            self.states[rows], self.times[rows], bool(self.stopped[index]), self.names[index]
-        )
+            self.states[rows], self.times[rows], bool(self.stopped[index]), self.names[index],
+            self.gaps,
+        )  # fmt: skip
 
     def __iter__(self) -> Iterator[Trajectory]:
         """Go through the paths."""
@@ -185,6 +191,7 @@ class TrajectorySet:
             feature_names=self.feature_names,
             event_times=None if self.event_times is None else self.event_times[chosen],
             categories=self.categories,
+            gaps=self.gaps,
         )
 
     def followed_by(self, other: TrajectorySet) -> TrajectorySet:
@@ -201,15 +208,22 @@ class TrajectorySet:
             feature_names=self.feature_names,
             event_times=events,
             categories=self.categories,
+            gaps=self.gaps or other.gaps,
         )
 
     def with_states(
-        self, states: FloatArray, feature_names: Sequence[str] | None = None
+        self,
+        states: FloatArray,
+        feature_names: Sequence[str] | None = None,
+        *,
+        gaps: bool = False,
     ) -> TrajectorySet:
         """Return the same paths with other states, row by row; named anew, they are all numbers."""
         if feature_names is None:
-            return replace(self, states=states)
-        return replace(self, states=states, feature_names=tuple(feature_names), categories={})
+            return replace(self, states=states, gaps=gaps)
+        return replace(
+            self, states=states, feature_names=tuple(feature_names), categories={}, gaps=gaps
+        )
 
     @property
     def lengths(self) -> IntArray:
@@ -262,7 +276,11 @@ def _as_float(values: npt.ArrayLike, what: str) -> FloatArray:
 
 
 def _check_rows(
-    states: FloatArray, times: FloatArray, offsets: npt.NDArray[Any], names: Sequence[str]
+    states: FloatArray,
+    times: FloatArray,
+    offsets: npt.NDArray[Any],
+    names: Sequence[str],
+    gaps: bool = False,
 ) -> None:
     """Refuse numbers that are not finite and times that do not increase, saying where."""
 
@@ -271,7 +289,7 @@ def _check_rows(
         return f"path {names[path]!r}, row {row - offsets[path]}"
 
     for block in row_blocks(len(states)):
-        finite = np.isfinite(states[block])
+        finite = ~np.isinf(states[block]) if gaps else np.isfinite(states[block])
         if not finite.all():
             row = block.start + int(np.argmin(finite.all(axis=1)))
             raise TrajectoryError(f"{where(row)}: states must be finite, got {states[row]}")
