@@ -171,7 +171,10 @@ PUBLIC = {
     ],
     "lit_ios.program": ["main", "run"],
     "lit_ios.live": ["Decision", "Decisions", "LiveRule", "Observations", "Stream", "Streams"],
-    "lit_ios.readers": ["Missing", "TableError", "TableRoles", "read_columns", "read_paths"],
+    "lit_ios.readers": [
+        "Duplicates", "Missing", "TableError", "TableRoles", "Unknown", "read_columns",
+        "read_paths",
+    ],
     "datamodules": [
         "AzureData", "BoundaryExitData", "ChangePointData", "FatigueData", "GainStoppingData",
         "NamedRows", "Oversampling", "PathLoader", "PathsData", "SatisficingData", "Shard",

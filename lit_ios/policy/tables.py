@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,18 @@ def as_arrow(table: Table) -> pa.Table:
         if _is_pandas(table):
             return pa.Table.from_pandas(table, preserve_index=False)
         made = table if isinstance(table, pa.Table) else pa.table(table)
-        for i, field in enumerate(made.schema):
-            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-            if pa.types.is_string_view(kind):  # polars' text, which Arrow can do little with
-                made = made.set_column(i, field.name, made[i].cast(pa.large_string()))
-        return made
+        return pa.table([_without_views(column) for column in made.columns], made.column_names)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise UserError(
             f"a table must be a DataFrame, an Arrow table, a dictionary of columns or a file, got "
             f"{type(table).__name__}: {error}"
         ) from None
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return polars' text, which Arrow can do little with, as ordinary text."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return column.cast(pa.large_string()) if pa.types.is_string_view(kind) else column
 
 
 def same_kind(original: Table, table: pa.Table, rows: IntArray) -> Any:
@@ -69,13 +72,29 @@ def table_roles(
     if path is None or time is None:
         raise UserError("name the columns of paths and times: path='…', time='…' (--path, --time)")
     named = {"path", "time", "features", "categories"}  # by path, time and the rule
-    unknown = roles.keys() - ({field.name for field in fields(TableRoles)} - named)
+    known = {field.name for field in fields(TableRoles)} - named
+    unknown = sorted(roles.keys() - known)
     if unknown:
-        raise UserError(f"there is no argument {', '.join(sorted(unknown))}")
+        near = get_close_matches(unknown[0], sorted(known), n=1) or sorted(known)
+        raise UserError(f"there is no argument {unknown[0]}; did you mean {' or '.join(near)}?")
+    given = {name: value for name, value in roles.items() if value is not None}
+    if "events" in given and not isinstance(given["events"], str | Path):
+        given["events"] = as_arrow(given["events"])
     return TableRoles(
         path, time, features=encoder.columns, categories=encoder.categories,
-        **({"time_unit": trained.time_unit} | roles),
+        **(_as_trained(trained, given) | given),
     )  # fmt: skip
+
+
+def _as_trained(trained: TableColumns, given: dict[str, Any]) -> dict[str, Any]:
+    """Return how the table of the training was read, as far as that is of use for another."""
+    again = ("time_unit", "date_format", "separator", "decimal", "missing")
+    kept = {name: getattr(trained, name) for name in again}
+    if trained.missing == "drop":  # at use, a row that is not judged must be asked for
+        kept["missing"] = "error"
+    if given.get("stop") is not None and given["stop"] == trained.stop:
+        kept["stop_value"] = trained.stop_value
+    return kept
 
 
 def open_any(table: Table, roles: TableRoles) -> Source:
