@@ -164,9 +164,7 @@ class TableData(TrajectoryDataModule):
     def for_prediction(self) -> None:
         """Read neither stops nor censoring: nobody has decided on these paths yet."""
         self.labelled = False
-        self._read_with(
-            replace(self.roles, stop=None, censored=None, stop_value=None, events=None)
-        )
+        self._read_with(replace(self.roles, stop=None, censored=None, stop_value=None, events=None))
 
     def named_rows(self, paths: TrajectorySet) -> NamedRows:
         """Return path and time of each row as they stand in the file."""
