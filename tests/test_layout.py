@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "runtime": {"carry", "checks", "live", "trajectories"},
     "data_record": {"imports", "recognition", "sampling", "times"},
     "checkpoints": {"checks"},
+    "baseline": {"batches", "functional", "rule", "sampling", "trajectories"},
     "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
     "plotting": {"trajectories"},
