@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "runtime": {"carry", "checks", "live", "trajectories"},
     "data_record": {"carry", "imports", "recognition", "sampling", "times"},
     "checkpoints": {"checks"},
+    "baseline": {"batches", "functional", "rule", "sampling", "trajectories"},
     "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
     "plotting": {"trajectories"},
