@@ -6,6 +6,7 @@ from typing import Any
 
 from datamodules.base import TrajectoryDataModule
 from datamodules.declared import Splits
+from lit_ios.data_record import TableColumns
 from lit_ios.rule import ColumnEncoder, Encoder
 from lit_ios.sampling import split_paths
 from lit_ios.trajectories import TrajectorySet
@@ -17,21 +18,34 @@ class PathsData(TrajectoryDataModule):
     Args:
         paths: of raw columns.
         test_share: share of the paths held out for the test; 0 tests on the validation paths.
+        table: columns of the table they were read from, by which others are found in new tables.
         **kwargs: see TrajectoryDataModule.
     """
 
     name = "paths"  # they have no name of their own
 
-    def __init__(self, paths: TrajectorySet, test_share: float = 0.0, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        paths: TrajectorySet,
+        test_share: float = 0.0,
+        table: TableColumns | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if not 0 <= test_share < 1:
             raise ValueError(f"test_share must lie in [0, 1), got {test_share}")
         self.paths, self.test_share = paths, test_share
+        self._read_from = table or TableColumns()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
         return self.paths.feature_names
+
+    @property
+    def table(self) -> TableColumns:
+        """Columns of the table that the paths were read from."""
+        return self._read_from
 
     def make_encoder(self) -> Encoder:
         """Take numbers as they are, and categories by their codes."""
