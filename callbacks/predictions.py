@@ -13,7 +13,12 @@ from pytorch_lightning.callbacks import BasePredictionWriter
 
 from callbacks.run_folder import run_folder
 from lit_ios.batches import PathBatch
-from lit_ios.policy.decision_tables import check_ending, decision_table, write_decisions
+from lit_ios.policy.decision_tables import (
+    check_ending,
+    decision_table,
+    warn_of_strangers,
+    write_decisions,
+)
 from lit_ios.rule import Decisions
 
 
@@ -61,7 +66,10 @@ class PredictionWriter(BasePredictionWriter):
         ])  # fmt: skip
         rows = named.table.take(pa.array(at))
         order = np.argsort(named.position[at], kind="stable")
-        decided = decision_table(rows, [decisions for _, decisions in predictions], order)
+        rule: Any = pl_module.rule
+        found = [decisions for _, decisions in predictions]
+        decided = decision_table(rows, found, rule.current_names, order)
+        warn_of_strangers(decided)
         file = self._file(trainer)
         if file is not None:
             for target in write_decisions(decided, file):

@@ -13,6 +13,7 @@ from datamodules.declared import DeclaredData, Splits
 from datamodules.loaders import BatchBy, Chunks, PathLoader, Shard, TrainLoader
 from datamodules.processes import all_gather, places_among_all
 from lit_ios.batches import PathBatch, path_batch
+from lit_ios.carry import Usual
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.data_record import DataRecord
 from lit_ios.imports import Spec, as_spec, import_class
@@ -23,6 +24,7 @@ from lit_ios.sampling import (
     SmoteKind,
     Statistics,
     bootstrap_copies,
+    fit_familiarity,
     fit_statistics,
     folds_held_out,
     sample_stops,
@@ -153,6 +155,7 @@ class TrajectoryDataModule(DeclaredData):
             name=self.name,
             inputs=self.inputs,
             statistics=self.statistics,
+            usual=self._familiarity(),
             time_step=self.time_step,
             table=self.table,
             training=self._fingerprints(self.splits.train),
@@ -161,6 +164,21 @@ class TrajectoryDataModule(DeclaredData):
             stops=int(stopped.sum()),
             synthetic=self.synthetic_stops is not None,
         )
+
+    def _familiarity(self) -> Usual:
+        """Learn what rows of paths that are not tested are like."""
+        train, val, _ = self.splits
+        known = [self.training_paths]
+        if val is not train:
+            scaler = Scaler(len(self.statistics.mean))
+            scaler.set(*self.statistics)
+            known.append(scaler.paths(self.states(val)))
+        if self.lags:  # the coordinates of a state that are of its own row
+            dim = len(self.encoder.feature_names)
+            own = [*range(dim), *([len(self.statistics.mean) - 1] if self.include_time else [])]
+            names = [known[0].feature_names[i] for i in own]
+            known = [paths.with_states(paths.states[:, own], names) for paths in known]
+        return fit_familiarity(known, self._all_gather)
 
     def _fingerprints(self, paths: TrajectorySet) -> Fingerprints:
         return join_fingerprints(self._all_gather(fingerprints(paths)))

@@ -59,6 +59,7 @@ class DeclaredData(pl.LightningDataModule):
         self.lags, self.include_time = lags, include_time
         self.validation_share, self.seed = validation_share, seed
         self._own_encoder = None if encoder is None else as_spec("encoder", encoder)
+        self._static: tuple[str, ...] | None = None  # as a checkpoint has it
 
     def __str__(self) -> str:
         """Name the data set."""
@@ -79,6 +80,10 @@ class DeclaredData(pl.LightningDataModule):
     def table(self) -> TableColumns:
         """Columns by which the rows of a table are found, where the paths come from one."""
         return TableColumns()
+
+    def find_static(self) -> tuple[str, ...]:
+        """Return features that do not change along a path: earlier rows tell nothing new."""
+        return ()
 
     @property
     def region(self) -> StoppingRegion | None:
@@ -115,15 +120,22 @@ class DeclaredData(pl.LightningDataModule):
         given = {"columns": made.columns, "categories": made.categories}
         return build("encoder", self._own_encoder, Encoder, **given)
 
-    def read_as(self, encoder: Spec) -> None:
-        """Read other data as a checkpoint read its own: by its columns, categories and scales."""
-        self.encoder = build("encoder", encoder, Encoder)
+    def read_as(self, rule: Spec) -> None:
+        """Read other data as the rule of a checkpoint read its own.
+
+        Args:
+            rule: what the checkpoint says of it: its columns, categories and scales.
+        """
+        self.encoder = build("encoder", rule["encoder"], Encoder)
+        self._static = tuple(rule["static"])
         self.forget()
 
     @property
     def inputs(self) -> Inputs:
         """What a state is made of; known before the paths are read."""
-        return Inputs(self.encoder.spec, self.lags, self.include_time)
+        if self._static is None:
+            self._static = self.find_static() if self.lags else ()
+        return Inputs(self.encoder.spec, self.lags, self.include_time, self._static)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -132,7 +144,8 @@ class DeclaredData(pl.LightningDataModule):
 
     def states(self, paths: TrajectorySet) -> TrajectorySet:
         """Return paths of raw columns as paths of states."""
-        window = Window(self.encoder.feature_names, self.lags, self.include_time)
+        _, lags, include_time, static = self.inputs
+        window = Window(self.encoder.feature_names, lags, include_time, static)
         return window.paths(self.encoder.paths(paths))
 
     def forget(self) -> None:
@@ -148,3 +161,15 @@ class DeclaredData(pl.LightningDataModule):
         known = round(len(order) * (1 - test_share))
         train = round(known * (1 - self.validation_share))
         return np.split(order, [train, known])
+
+
+def static_features(encoder: Encoder, splits: Splits) -> tuple[str, ...]:
+    """Return the features of columns that do not change along any path."""
+    if not isinstance(encoder, ColumnEncoder):
+        return ()
+    still = splits.train.static & splits.val.static
+    return tuple(
+        name
+        for name, column in zip(encoder.feature_names, encoder.sources, strict=True)
+        if still[column]
+    )

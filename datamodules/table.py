@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from datamodules.base import TrajectoryDataModule
-from datamodules.declared import NamedRows, Splits
+from datamodules.declared import NamedRows, Splits, static_features
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
 from lit_ios.readers import Missing, TableRoles, read_paths
@@ -25,7 +25,7 @@ from lit_ios.readers.table import (
     read_share,
 )
 from lit_ios.rule import ColumnEncoder, Encoder
-from lit_ios.sampling import split_numbers
+from lit_ios.sampling import fit_fill, split_numbers
 from lit_ios.times import TimeUnit
 from lit_ios.trajectories import (
     BoolArray,
@@ -79,6 +79,7 @@ class TableData(TrajectoryDataModule):
             raise ValueError(f"test_share must lie between 0 and 1, got {test_share}")
         self.file, self.val_file, self.test_file = file, val_file, test_file
         self.test_share, self.labelled = test_share, True
+        self._read_shares = False  # whether what was read is the share of this process
         self.name = Path(file).name.split(".")[0] or "table"
         self.roles = TableRoles(
             path=path,
@@ -103,8 +104,22 @@ class TableData(TrajectoryDataModule):
         return self._named[0]
 
     def make_encoder(self) -> Encoder:
-        """Make one 0/1 feature of each category of text."""
-        return ColumnEncoder(*self._named)
+        """Make one 0/1 feature of each category of text; fill gaps as training rows suggest."""
+        missing = self.roles.missing
+        if missing == "error" or missing == "drop":
+            return ColumnEncoder(*self._named)
+        return ColumnEncoder(*self._named, missing, *fit_fill(self.splits.train))
+
+    def find_static(self) -> tuple[str, ...]:
+        """Return the features of columns that do not change along any path."""
+        return static_features(self.encoder, self.splits)
+
+    def setup(self, stage: str) -> None:
+        """Read the data; several processes read their shares when they know of each other."""
+        if self.shared_out and not self._read_shares:
+            self.forget()
+            self._read_shares = True
+        super().setup(stage)
 
     @property
     def table(self) -> TableColumns:
@@ -126,9 +141,9 @@ class TableData(TrajectoryDataModule):
         found, self._rows = read_rows(self.file, self.roles, training=self.labelled)
         return found
 
-    def read_as(self, encoder: Spec) -> None:
+    def read_as(self, rule: Spec) -> None:
         """Read the columns that a checkpoint was trained on, coded by its categories."""
-        super().read_as(encoder)
+        super().read_as(rule)
         made = self.encoder
         self._read_with(replace(self.roles, features=made.columns, categories=made.categories))
 

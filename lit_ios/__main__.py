@@ -186,7 +186,7 @@ def run_paths(checkpoint: Path, split: str, allow: Sequence[str] = ()) -> Any:
     name = name if "." in name else f"{datamodules.__name__}.{name}"
     arguments = data["init_args"] | {"seed": settings.get("seed_everything", 0)}
     module: Any = import_class(name, LightningDataModule, allow)(**arguments)
-    module.read_as(read_checkpoint(checkpoint)["lit_ios"]["rule"]["encoder"])
+    module.read_as(read_checkpoint(checkpoint)["lit_ios"]["rule"])
     return getattr(module.splits, split)
 
 

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, Protocol
 
-Missing = Literal["error", "last"]
+Missing = Literal["error", "last", "impute"]
 CLOCK = ("rows", "threshold", "start", "last", "timed", "first_stop")
 ROWS, THRESHOLD, START, LAST, TIMED, FIRST_STOP = range(len(CLOCK))
+MOST_PULLED = 200  # coordinates beyond which familiarity takes each for itself
 LARGEST = 1e300  # stands for ∞: a carry is plain finite numbers
 
 
@@ -48,12 +49,25 @@ class Layout(NamedTuple):
         return clock + [0.0] * (self.width - len(clock))
 
 
+class Usual(NamedTuple):
+    """What rows of training were like, in units in which 1 is as far off as is still familiar."""
+
+    pull: Any  # (F, F) inverse of the shrunk covariance, or (F,) its diagonal
+    whole: Any  # () 1 / the largest familiar Mahalanobis distance
+    own: Any  # (F,) the same for the share of one coordinate
+    middle: Any  # (F,) of each coordinate's range
+    reach: Any  # (F,) 1 / the distance from there that is still familiar
+
+
 class Parts(Protocol):
     """What a rule does with rows, in NumPy or in torch."""
 
     layout: Layout
     include_time: bool
     time_step: Any  # usual time between two rows
+    fill: Any  # (D,) what stands in for features that are missing, NaN for none; or None
+    lagged: Any  # (L,) which of the earlier rows' features are part of the state; None for all
+    usual: Usual
 
     def encode(self, columns: Any) -> Any:
         """Return features; (B, C) → (B, D)."""
@@ -87,6 +101,8 @@ class Advanced(NamedTuple):
     state: Any  # (B, S) standardised
     h: Any  # (…, B, C)
     q: Any  # (…, B, 2)
+    distance: Any  # (B,) from the rows of training; up to 1 they are familiar
+    shares: Any  # (B, F) of features and time in it
 
 
 def advance(
@@ -100,7 +116,8 @@ def advance(
         columns: (B, C) raw.
         time: (B,) NaN where none is given: a usual step after the last row.
         carry: (B, W).
-        missing: whether the last known value stands in for a feature that is missing.
+        missing: whether a feature that is missing cannot be judged, is filled in, or taken from the
+            row before and filled in where there is none.
     """
     layout = parts.layout
     rows, threshold, start, last, timed, first_stop = _columns(carry[:, : len(CLOCK)])  # (B, 1)
@@ -112,15 +129,21 @@ def advance(
     elapsed = now - start
     known = _finite(xp, elapsed) & (first | ((now > last) & _clock_fits(parts, given, timed)))
 
+    if missing != "error":
+        columns = xp.where(_finite(xp, columns), columns, xp.nan)
     features = parts.encode(columns)  # (B, D)
     recent = carry[:, layout.recent]
     if missing == "last":
         before = recent[:, : layout.features]
-        features = xp.where(_finite(xp, features) | first, features, before)
+        features = xp.where((features == features) | first, features, before)
+    if missing != "error" and parts.fill is not None:
+        features = xp.where(features == features, features, parts.fill)
+    whole = _finite(xp, features)
+    features = xp.where(whole, features, xp.nan)
     pieces = [features]
     if layout.lags:
         recent = xp.where(first, xp.concatenate([features] * layout.lags, 1), recent)
-        pieces.append(recent)
+        pieces.append(recent if parts.lagged is None else recent[:, parts.lagged])
     if parts.include_time:
         pieces.append(elapsed)
     raw = xp.concatenate(pieces, 1) if len(pieces) > 1 else features
@@ -129,7 +152,7 @@ def advance(
     h = parts.remember(memory_of(layout, carry), state, rows[:, 0])
     q = parts.judge(state, h)
     margin = combine(xp, q[..., 0] - q[..., 1])[:, None]
-    margin = xp.where(known & _finite(xp, features).all(1)[:, None], margin, xp.nan)
+    margin = xp.where(known & whole.all(1)[:, None], margin, xp.nan)
     stop = margin >= threshold
     stopped = xp.where((first_stop < 0) & stop, rows, first_stop)
     pieces = [rows + 1, threshold, start, now, timed, stopped, features]
@@ -139,7 +162,50 @@ def advance(
         pieces.append(_packed(layout, h))
     probability = parts.soften(margin - threshold)
     carry = xp.concatenate(pieces, 1)
-    return Advanced(margin[:, 0], probability[:, 0], stop[:, 0], carry, raw, state, h, q)
+    now = current(xp, layout, parts.include_time, state)
+    distance, shares = strangeness(xp, now, parts.usual)
+    return Advanced(
+        margin[:, 0], probability[:, 0], stop[:, 0], carry, raw, state, h, q, distance, shares
+    )
+
+
+def current(xp: Any, layout: Layout, include_time: bool, state: Any) -> Any:
+    """Return the coordinates of a state that are of its own row; (B, S) → (B, F)."""
+    if not layout.lags:
+        return state
+    now = state[:, : layout.features]
+    return xp.concatenate([now, state[:, -1:]], 1) if include_time else now
+
+
+def strangeness(xp: Any, now: Any, usual: Usual) -> tuple[Any, Any]:
+    """Say how far rows are from those of training: in all, and what each coordinate adds.
+
+    The larger one of two distances, each in units of what is still familiar: Mahalanobis'
+    √(zᵀPz) of the standardised row z, P the inverse of the shrunk covariance, and the
+    furthest that a coordinate is from the middle of its range. The share of a coordinate in the
+    former is |(Pz)ᵢ|/√Pᵢᵢ: by the square of it zᵀPz would fall if this coordinate were as the
+    others make one expect.
+
+    Args:
+        xp: numpy or torch.
+        now: (B, F) standardised.
+        usual: what rows of training were like.
+    """
+    pulled = now * usual.pull if usual.pull.ndim == 1 else now @ usual.pull
+    whole = usual.whole * xp.sqrt(abs((now * pulled).sum(1)))
+    beyond = abs(now - usual.middle) * usual.reach
+    return xp.maximum(whole, xp.amax(beyond, 1)), xp.maximum(abs(pulled) * usual.own, beyond)
+
+
+def responsible(xp: Any, shares: Any, most: int = 3) -> Any:
+    """Return which coordinates make rows unfamiliar, the worst first; (B, F) → (B, most), −1: none.
+
+    Those whose share is at least half of the largest.
+    """
+    shares = xp.where(shares == shares, shares, xp.inf)
+    order = xp.argsort(-shares, 1)[:, :most]
+    worst = shares[xp.arange(len(shares))[:, None], order]
+    return xp.where(worst >= worst[:, :1] / 2, order, -1)
 
 
 def _columns(clock: Any) -> Any:

@@ -116,7 +116,7 @@ class StoppingCLI(LightningCLI):
     def _inputs(self, data: Any) -> InputSettings:
         """Return what states are made of; data for a checkpoint are read as it read its own."""
         if self.checkpoint is not None:
-            data.read_as(read_checkpoint(self.checkpoint)["lit_ios"]["rule"]["encoder"])
+            data.read_as(read_checkpoint(self.checkpoint)["lit_ios"]["rule"])
         if self.subcommand == "predict":
             data.for_prediction()
         plain: InputSettings = data.inputs.plain()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypedDict, cast
 
+from lit_ios.carry import Usual
 from lit_ios.imports import Spec
 from lit_ios.recognition import Fingerprints
 from lit_ios.sampling.statistics import Statistics
@@ -16,6 +18,7 @@ class InputSettings(TypedDict):
     encoder: dict[str, Any]
     lags: int
     include_time: bool
+    static: list[str]
 
 
 class Inputs(NamedTuple):
@@ -24,10 +27,11 @@ class Inputs(NamedTuple):
     encoder: Spec  # class_path and init_args: raw columns → features
     lags: int = 0
     include_time: bool = True
+    static: Sequence[str] = ()  # features that do not change along a path
 
     def plain(self) -> InputSettings:
         """Return plain values, as settings and checkpoints keep them."""
-        return cast("InputSettings", self._asdict())
+        return cast("InputSettings", self._asdict() | {"static": list(self.static)})
 
 
 class TableColumns(NamedTuple):
@@ -46,6 +50,7 @@ class DataRecord(NamedTuple):
     name: str  # of the data set
     inputs: Inputs
     statistics: Statistics  # of the training states
+    usual: Usual  # what their rows are like
     time_step: float  # usual time between two rows of a path
     table: TableColumns
     training: Fingerprints  # identify the paths it is trained on,

@@ -83,12 +83,19 @@ def row_hashes(values: FloatArray) -> Hashes:
     """Return a number for each row that is the same for the same values in single precision."""
     hashes = np.empty(len(values), dtype=np.uint64)
     for block in row_blocks(len(values)):
-        bits = (np.ascontiguousarray(values[block], dtype=np.float32) + 0.0).view(np.uint32)
+        bits = _single(values[block]).view(np.uint32)
         mixed = np.zeros(len(bits), dtype=np.uint64)
         for column in bits.T.astype(np.uint64):
             mixed = _mix(mixed + column + np.uint64(0x9E3779B97F4A7C15))
         hashes[block] = mixed
     return hashes
+
+
+def _single(values: FloatArray) -> FloatArray:
+    """Return values in single precision, with one zero and one NaN."""
+    single = np.ascontiguousarray(values, dtype=np.float32) + np.float32(0.0)
+    single[np.isnan(single)] = np.nan
+    return single
 
 
 def _mix(x: Hashes) -> Hashes:

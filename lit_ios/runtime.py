@@ -21,7 +21,7 @@ from lit_ios.checks import UserError
 from lit_ios.live import LiveRule, Observations, Stream, Streams
 from lit_ios.trajectories import BoolArray, FloatArray
 
-FORMAT, VERSION = "lit-ios rule", 1
+FORMAT, VERSION = "lit-ios rule", 2
 
 
 class Outputs(NamedTuple):
@@ -31,6 +31,8 @@ class Outputs(NamedTuple):
     probability: FloatArray
     stop: BoolArray
     carry: FloatArray
+    distance: FloatArray
+    shares: FloatArray
 
 
 class ExportedRule:
@@ -76,8 +78,8 @@ class ExportedRule:
         given = {"columns": columns, "time": time, "carry": carry}
         if not len(columns):
             nothing = np.empty(0)
-            return Outputs(nothing, nothing, nothing.astype(bool), carry)
-        names = ["margin", "probability", "stop", "next_carry"]
+            return Outputs(nothing, nothing, nothing.astype(bool), carry, nothing, nothing)
+        names = ["margin", "probability", "stop", "next_carry", "distance", "distance_shares"]
         return Outputs(*self._session.run(names, given))
 
     @property
@@ -93,15 +95,17 @@ class ExportedRule:
             time_unit=about["time_unit"],
             fingerprint=about["fingerprint"],
             unknown=_nothing_more,
+            names=about["distance_of"],
+            missing=about["missing"],
         )
 
     def stream(self, saved: Mapping[str, Any] | None = None) -> Stream:
         """Follow one live path, from its beginning or from a saved state."""
-        return Stream(self.live, saved, self.about["missing"])
+        return Stream(self.live, saved)
 
     def stream_many(self, saved: Mapping[str, Any] | None = None) -> Streams:
         """Follow many live paths at once."""
-        return Streams(self.live, saved, self.about["missing"])
+        return Streams(self.live, saved)
 
 
 def load(file: str | Path, threads: int = 1) -> ExportedRule:

@@ -84,13 +84,13 @@ def check_rule(
         rule: any rule; it is copied, in double precision and evaluation.
         paths: of raw columns; rows a usual step apart where `timed` is false.
         timed: whether live rows come with their times.
-        missing: how live rows treat missing values; with `last`, live rows leave out what is the
-            same as in the row before.
+        missing: how live rows treat missing values; with `last`, live rows of paths without gaps
+            leave out what is the same as in the row before.
         tolerance: largest difference of a margin.
     """
     rule = copy.deepcopy(rule).double().eval()
     with torch.no_grad():
-        whole = rule.scan(path_batch(paths))
+        whole = rule.scan(path_batch(paths), details=True, missing=missing)
     ways: dict[str, Callable[..., Any]] = {"torch": rule.step}
     parts = numpy_parts(rule)
     if parts is not None:
@@ -106,14 +106,21 @@ def check_rule(
         first = np.asarray(whole.first_stop)
         if sure.all():
             _demand(bool((found[:, 3] == first).all()), f"first stops in {name} differ")
+        strange = np.asarray(whole.responsible)[:, 0] >= 0
+        clear = np.abs(found[:, 4] - 1) > tolerance
+        same = (found[:, 4] > 1) == strange
+        _demand(bool(same[clear].all()), f"what is unfamiliar in {name} and scanned differs")
 
 
 def _stepped(
     name: str, step: Callable[..., Any], rule: StoppingRule, paths: TrajectorySet, timed: bool,
     missing: Missing,
 ) -> FloatArray:  # fmt: skip
-    """Step through all paths side by side; return margin, probability, stop, first stop by row."""
-    found = np.full((len(paths.states), 4), np.nan)
+    """Step through all paths side by side.
+
+    Returns margin, probability, stop, first stop and distance by row.
+    """
+    found = np.full((len(paths.states), 5), np.nan)
     carry: Any = rule.init(len(paths))
     carry = carry.numpy() if name == "NumPy" else carry
     columns = np.asarray(paths.states, dtype=np.float64)
@@ -121,7 +128,7 @@ def _stepped(
         live = np.flatnonzero(paths.lengths > t)
         at = paths.offsets[live] + t
         values = columns[at].copy()
-        if missing == "last" and t:
+        if missing == "last" and t and not paths.gaps:
             values[values == columns[at - 1]] = np.nan
         time = paths.times[at] if timed else np.full(len(at), np.nan)
         given: list[Any] = [values, np.asarray(time, dtype=np.float64), carry[live]]
@@ -132,7 +139,7 @@ def _stepped(
         before = np.asarray(given[2][:, 5])
         carry[live] = judged.carry
         first = (before < 0) & (np.asarray(judged.carry[:, 5]) >= 0)
-        outputs = (judged.margin, judged.probability, judged.stop, first)
+        outputs = (judged.margin, judged.probability, judged.stop, first, judged.distance)
         found[at] = np.stack([np.asarray(x, dtype=np.float64) for x in outputs], axis=1)
     return found
 
@@ -279,7 +286,7 @@ def check_data(data: TrajectoryDataModule) -> None:
     _demand(same, "two epochs of one number give different batches")
     raw = data.splits.test
     once = data.encoder.paths(raw).states
-    data.read_as(record.inputs.encoder)
+    data.read_as(record.inputs.plain())
     _close(data.encoder.paths(raw).states, once, "the encoder of a checkpoint is another")
 
 

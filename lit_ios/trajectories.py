@@ -38,16 +38,18 @@ class Trajectory:
     """One path of states, stopped by the expert at its last row or censored there.
 
     Args:
-        states: (T, D) finite numbers, T ≥ 1.
+        states: (T, D) finite numbers, T ≥ 1; with `gaps`, NaN where a value is missing.
         times: (T,) increasing; 0, 1, 2, … when left out.
         stopped: False if the expert had not stopped when observation ended.
         name: what errors and predictions call this path.
+        gaps: whether values may be missing.
     """
 
     states: FloatArray
     times: FloatArray | None = None
     stopped: bool = True
     name: str = ""
+    gaps: bool = False
 
     def __post_init__(self) -> None:
         """Check the arrays and fill in the times."""
@@ -59,7 +61,8 @@ class Trajectory:
         times = np.arange(len(states)) if self.times is None else self.times
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "times", _as_float(times, f"path {self.name!r}: times"))
-        _check_rows(states, self.times, np.array([0, len(states)]), [self.name])  # type: ignore[arg-type]
+        offsets = np.array([0, len(states)])
+        _check_rows(states, self.times, offsets, [self.name], self.gaps)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -78,7 +81,8 @@ class Trajectory:
 class TrajectorySet:
     """Many paths, stored by column; see the module's sketch for the shapes.
 
-    Columns of text are coded 0, 1, …; `categories` says what the codes of each stand for.
+    Columns of text are coded 0, 1, …; `categories` says what the codes of each stand for. With
+    `gaps`, states hold NaN where a value is missing, for an encoder to fill in.
     """
 
     states: FloatArray
@@ -89,6 +93,7 @@ class TrajectorySet:
     feature_names: tuple[str, ...] = field(default=())
     event_times: FloatArray | None = None
     categories: Categories = field(default_factory=dict)
+    gaps: bool = False
 
     def __post_init__(self) -> None:
         """Check the columns against each other."""
@@ -130,7 +135,7 @@ class TrajectorySet:
                 f"{self.states.shape[1]} features, but {len(self.feature_names)} names: "
                 f"{self.feature_names}"
             )
-        _check_rows(self.states, self.times, offsets, self.names)
+        _check_rows(self.states, self.times, offsets, self.names, self.gaps)
 
     @classmethod
     def from_paths(
@@ -150,6 +155,7 @@ class TrajectorySet:
             stopped=np.array([path.stopped for path in paths]),
             names=tuple(path.name or str(i) for i, path in enumerate(paths)),
             feature_names=tuple(feature_names),
+            gaps=any(path.gaps for path in paths),
         )
 
     def __len__(self) -> int:
@@ -161,8 +167,9 @@ class TrajectorySet:
         index = range(len(self))[index]
         rows = slice(self.offsets[index], self.offsets[index + 1])
         return Trajectory(
-            self.states[rows], self.times[rows], bool(self.stopped[index]), self.names[index]
-        )
+            self.states[rows], self.times[rows], bool(self.stopped[index]), self.names[index],
+            self.gaps,
+        )  # fmt: skip
 
     def __iter__(self) -> Iterator[Trajectory]:
         """Go through the paths."""
@@ -185,6 +192,7 @@ class TrajectorySet:
             feature_names=self.feature_names,
             event_times=None if self.event_times is None else self.event_times[chosen],
             categories=self.categories,
+            gaps=self.gaps,
         )
 
     def followed_by(self, other: TrajectorySet) -> TrajectorySet:
@@ -201,15 +209,20 @@ class TrajectorySet:
             feature_names=self.feature_names,
             event_times=events,
             categories=self.categories,
+            gaps=self.gaps or other.gaps,
         )
 
     def with_states(
         self, states: FloatArray, feature_names: Sequence[str] | None = None
     ) -> TrajectorySet:
-        """Return the same paths with other states, row by row; named anew, they are all numbers."""
+        """Return the same paths with other states, row by row and without gaps.
+
+        Named anew, they are all numbers.
+        """
         if feature_names is None:
-            return replace(self, states=states)
-        return replace(self, states=states, feature_names=tuple(feature_names), categories={})
+            return replace(self, states=states, gaps=False)
+        names = tuple(feature_names)
+        return replace(self, states=states, feature_names=names, categories={}, gaps=False)
 
     @property
     def lengths(self) -> IntArray:
@@ -240,6 +253,18 @@ class TrajectorySet:
         return np.arange(len(self.states)) - np.repeat(self.offsets[:-1], self.lengths)
 
     @property
+    def static(self) -> BoolArray:
+        """Which coordinates never change along a path, though some path has two rows; (D,)."""
+        same = np.ones(self.states.shape[1], dtype=np.bool_)
+        within = np.ones(len(self.states), dtype=np.bool_)
+        within[self.offsets[:-1]] = False
+        rows = np.flatnonzero(within)
+        for block in row_blocks(len(rows)):
+            now, before = self.states[rows[block]], self.states[rows[block] - 1]
+            same &= ((now == before) | (np.isnan(now) & np.isnan(before))).all(axis=0)
+        return same & bool(len(rows))
+
+    @property
     def actions(self) -> IntArray:
         """Actions: a = 1 (continue) on every row but the expert's stops, where a = 0; (N,)."""
         actions = np.full(len(self.states), CONTINUE)
@@ -262,8 +287,9 @@ def _as_float(values: npt.ArrayLike, what: str) -> FloatArray:
 
 
 def _check_rows(
-    states: FloatArray, times: FloatArray, offsets: npt.NDArray[Any], names: Sequence[str]
-) -> None:
+    states: FloatArray, times: FloatArray, offsets: npt.NDArray[Any], names: Sequence[str],
+    gaps: bool,
+) -> None:  # fmt: skip
     """Refuse numbers that are not finite and times that do not increase, saying where."""
 
     def where(row: int) -> str:
@@ -272,9 +298,12 @@ def _check_rows(
 
     for block in row_blocks(len(states)):
         finite = np.isfinite(states[block])
+        if gaps:
+            finite |= np.isnan(states[block])
         if not finite.all():
-            row = block.start + int(np.argmin(finite.all(axis=1)))
-            raise TrajectoryError(f"{where(row)}: states must be finite, got {states[row]}")
+            row, column = np.argwhere(~finite)[0]
+            row += block.start
+            raise TrajectoryError(f"{where(row)}: states must be finite, got {states[row, column]}")
     if times.shape != (len(states),):
         raise TrajectoryError(f"times must have shape ({len(states)},), got {times.shape}")
     if not np.isfinite(times).all():

@@ -57,8 +57,8 @@ def find_variant(name: str) -> Variant:
     """Return a declared variant; refuse a name that is none."""
     known = variants()
     if name not in known:
-        near = did_you_mean(name, ("auto", *known))
-        raise UserError(f"there is no variant {name!r}{near or f'; there are {', '.join(known)}'}")
+        near = did_you_mean(name, ("auto", *known)) or f"; there are {', '.join(known)}"
+        raise UserError(f"there is no variant {name!r}{near}")
     return known[name]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, TIMED, Missing
+from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, TIMED, Missing, responsible
 from lit_ios.checks import UserError
 from lit_ios.live.observations import Observations
 from lit_ios.trajectories import BoolArray, FloatArray
@@ -43,6 +43,16 @@ class Judged(Protocol):
         """What the paths remember now; (B, W)."""
         ...
 
+    @property
+    def distance(self) -> FloatArray:
+        """How far the rows are from those of training; up to 1 they are familiar; (B,)."""
+        ...
+
+    @property
+    def shares(self) -> FloatArray:
+        """What each coordinate adds to the distance; (B, F)."""
+        ...
+
 
 Step = Callable[[FloatArray, FloatArray, FloatArray, Missing], Judged]
 One = Callable[[FloatArray, float, FloatArray], Any]  # (decision, carry) of one row, or None
@@ -62,6 +72,8 @@ class LiveRule:
         fingerprint: of what decides.
         unknown: says what the encoder does not know about a row of finite numbers.
         one: judges one row of one path faster than `step`, or returns None.
+        names: of the coordinates that can make a row unfamiliar.
+        missing: what is done about missing values where nothing else is said.
     """
 
     step: Step
@@ -73,6 +85,12 @@ class LiveRule:
     fingerprint: str
     unknown: Callable[[FloatArray], str | None]
     one: One | None = None
+    names: Sequence[str] = ()
+    missing: Missing = "error"
+
+    def strange(self, shares: FloatArray) -> tuple[str, ...]:
+        """Name the coordinates that make an unfamiliar row so; (F,) their shares."""
+        return tuple(self.names[i] for i in responsible(np, shares[None])[0] if i >= 0)
 
 
 def why_refused(
@@ -89,11 +107,15 @@ def why_refused(
     """
     first, given = carry[ROWS] == 0, not math.isnan(time)
     bad = ~np.isfinite(columns)
-    if bad.any() and (first or missing == "error"):
+    if bad.any() and (first or missing != "last"):
         name = rule.observations.columns[int(np.argmax(bad))]
         if missing == "error":
             return f"column {name!r}: missing or infinite; missing='last' takes the last value"
-        return f"column {name!r}: missing value in the first row of a path"
+        where = " in the first row of a path" if missing == "last" else ""
+        return (
+            f"column {name!r}: missing value{where}, and training had none to say what stands in: "
+            "train with missing: impute"
+        )
     if not first:
         timed = bool(carry[TIMED])
         if given and not timed:

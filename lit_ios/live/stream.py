@@ -31,6 +31,8 @@ class Decision(NamedTuple):
     first_stop: bool  # the first row at which the rule stops
     t: int  # number of the row in its path, from 0
     time: float  # since the path began, in the data's unit
+    familiar: bool = True  # whether training had rows like this one
+    unfamiliar: tuple[str, ...] = ()  # the features that make it unlike them, the worst first
 
 
 class Stream:
@@ -39,12 +41,17 @@ class Stream:
     Args:
         rule: that decides.
         saved: what `state` returned, to go on from there.
-        missing: whether a missing value (NaN or None) is an error, or the last known one is taken.
+        missing: whether a missing value (NaN or None) is an `error`, is filled in (`impute`), or
+            the last known one is taken (`last`); None for what the rule was trained with.
     """
 
     def __init__(
-        self, rule: LiveRule, saved: Mapping[str, Any] | None = None, missing: Missing = "error"
+        self,
+        rule: LiveRule,
+        saved: Mapping[str, Any] | None = None,
+        missing: Missing | None = None,
     ) -> None:
+        missing = missing or rule.missing
         check_choice("missing", missing, Missing)
         self._rule, self._missing = rule, missing
         values = rule.start if saved is None else restore(saved, "carry", rule)
@@ -77,7 +84,13 @@ class Stream:
         rows, _, start, last, _, first_stop = carry[: FIRST_STOP + 1].tolist()
         t = int(rows) - 1
         stop, probability = judged.stop.item(), judged.probability.item()
-        return Decision(stop, margin, probability, first_stop == t, t, last - start), carry
+        strange = () if judged.distance[0] <= 1 else rule.strange(judged.shares[0])
+        return (
+            Decision(
+                stop, margin, probability, first_stop == t, t, last - start, not strange, strange
+            ),
+            carry,
+        )
 
     @property
     def t(self) -> int:

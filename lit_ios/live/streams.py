@@ -23,6 +23,8 @@ class Decisions(NamedTuple):
     first_stop: BoolArray  # the first row of its path at which the rule stops
     t: IntArray  # number of the row in its path, from 0
     time: FloatArray  # since the path began, in the data's unit
+    familiar: BoolArray  # whether training had rows like this one
+    unfamiliar: tuple[tuple[str, ...], ...]  # the features that make a row unlike them
 
 
 class Streams:
@@ -31,12 +33,16 @@ class Streams:
     Args:
         rule: that decides.
         saved: what `state` returned, to go on from there.
-        missing: whether a missing value (NaN) is an error, or the last known one is taken.
+        missing: as for `Stream`.
     """
 
     def __init__(
-        self, rule: LiveRule, saved: Mapping[str, Any] | None = None, missing: Missing = "error"
+        self,
+        rule: LiveRule,
+        saved: Mapping[str, Any] | None = None,
+        missing: Missing | None = None,
     ) -> None:
+        missing = missing or rule.missing
         check_choice("missing", missing, Missing)
         self._rule, self._missing = rule, missing
         self._start = checked_carry(rule.start, rule)
@@ -104,8 +110,18 @@ class Streams:
         t = carry[:, ROWS].astype(np.int64) - 1
         return Decisions(
             judged.stop, judged.margin, judged.probability, carry[:, FIRST_STOP] == t, t,
-            carry[:, LAST] - carry[:, START],
+            carry[:, LAST] - carry[:, START], *self._familiar(judged.distance, judged.shares),
         )  # fmt: skip
+
+    def _familiar(
+        self, distance: FloatArray, shares: FloatArray
+    ) -> tuple[BoolArray, tuple[tuple[str, ...], ...]]:
+        """Say which rows are familiar, and what makes the others strange."""
+        familiar = np.asarray(distance <= 1)
+        names: list[tuple[str, ...]] = [()] * len(familiar)
+        for row in np.flatnonzero(~familiar):
+            names[row] = self._rule.strange(shares[row])
+        return familiar, tuple(names)
 
     def end(self, paths: Iterable[Hashable]) -> None:
         """Forget these paths; their places are given to others."""

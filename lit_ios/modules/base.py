@@ -148,6 +148,7 @@ class StoppingModule(PartLearning):
                 "since they belong to no path: set data.init_args.oversampling to bootstrap or none"
             )
         self.rule.scaler.set(*record.statistics)
+        self.rule.familiarity.set(record.usual)
         self.rule.time_step.fill_(record.time_step)
         self.record = record
 

@@ -93,7 +93,7 @@ class RuleEvaluation(pl.LightningModule):
     def predict_step(self, batch: PathBatch, batch_idx: int) -> tuple[PathBatch, Decisions]:
         """Return the paths and what the rule says of each of their rows."""
         rule = self._exact or self.rule
-        return batch, rule.scan(batch, gains=True)
+        return batch, rule.scan(batch, details=True)
 
     def on_predict_end(self) -> None:
         """Drop the copy."""

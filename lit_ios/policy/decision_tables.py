@@ -8,15 +8,20 @@ first_stop           the first such row of its path
 stop_gain            G(s), E10
 continuation_gain    g(s), where the variant models it
 margin_spread        standard deviation of the members' margins, where there are several
+familiar             whether training had rows like this one
+unfamiliar           the features that make it unlike them, the worst first; empty where familiar
 """
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from lit_ios.checks import UserError
 from lit_ios.rule import Decisions
@@ -26,21 +31,58 @@ ENDINGS = (".csv", ".parquet")
 
 
 def decision_table(
-    rows: pa.Table, decisions: Sequence[Decisions], order: IntArray | None = None
+    rows: pa.Table,
+    decisions: Sequence[Decisions],
+    names: Sequence[str],
+    order: IntArray | None = None,
 ) -> pa.Table:
     """Return rows with what was decided on each.
 
     Args:
         rows: the columns of path and time, in the order of the decisions.
         decisions: of one batch of rows after the other.
+        names: of the coordinates that can make a row unfamiliar.
         order: to put the rows into; None leaves them.
     """
     for name in Decisions._fields:
         parts = [getattr(batch, name) for batch in decisions]
-        if parts and parts[0] is not None:
-            values = np.concatenate([part.cpu().numpy() for part in parts])
+        if not parts or parts[0] is None:
+            continue
+        values = np.concatenate([part.cpu().numpy() for part in parts])
+        if name == "responsible":
+            rows = rows.append_column("familiar", pa.array(values[:, 0] < 0))
+            rows = rows.append_column("unfamiliar", _named(values, names))
+        else:
             rows = rows.append_column(name, pa.array(values))
     return rows if order is None else rows.take(pa.array(order))
+
+
+def _named(coordinates: IntArray, names: Sequence[str]) -> pa.Array:
+    """Return the names of coordinates, (N, 3) with −1 for none, as text; null where there is none.
+
+    The few different rows are named once.
+    """
+    kinds, which = np.unique(coordinates, axis=0, return_inverse=True)
+    texts = [", ".join(names[i] for i in kind if i >= 0) or None for kind in kinds]
+    return pa.array(texts, pa.string()).take(pa.array(which.ravel()))
+
+
+def warn_of_strangers(decided: pa.Table) -> None:
+    """Say so if paths have rows unlike those of training: there the rule guesses."""
+    strange = decided.filter(pa.compute.invert(decided["familiar"]))
+    if not strange.num_rows:
+        return
+    path = decided.column_names[0]
+    met, all_paths = (len(table[path].unique()) for table in (strange, decided))
+    counts = Counter(
+        name for text in strange["unfamiliar"].to_pylist() for name in (text or "").split(", ")
+    )
+    named = ", ".join(name for name, _ in counts.most_common(3))
+    warnings.warn(
+        f"{met} of {all_paths} paths have rows unlike those of training ({named}): there the rule "
+        "guesses. Are units and columns the same as in training?",
+        stacklevel=3,
+    )
 
 
 def path_table(decided: pa.Table) -> pa.Table:

@@ -6,7 +6,9 @@ Every exported rule judges the next row of B paths by one signature:
     time     (B,) double     NaN for a usual step after the last row
     carry    (B, W) double   what each path remembers; the metadata hold that of a new path
     → margin (B,) double, probability (B,) double, stop (B,) bool, carry (B, W) double,
-      then named outputs: stop_gain, continuation_gain and margin_spread where the rule has them
+      then named outputs: distance (B,) from the rows of training, up to 1 familiar, and
+      distance_shares (B, F) of the coordinates that the metadata name as distance_of; stop_gain,
+      continuation_gain and margin_spread where the rule has them
 
 A NaN margin means that the row cannot be judged: whoever runs the file must refuse it and keep
 the old carry. `lit_ios.runtime` does.
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from lit_ios.policy.policy import StoppingPolicy
 
 OPSET = 20
-FORMAT, VERSION = "lit-ios rule", 1
+FORMAT, VERSION = "lit-ios rule", 2
 INPUTS = ("columns", "time", "carry")
 
 
@@ -58,7 +60,8 @@ class ExportedStep(nn.Module):
     @property
     def outputs(self) -> list[str]:
         """Names of what `forward` returns."""
-        known = ["margin", "probability", "stop", "next_carry", "stop_gain"]
+        known = ["margin", "probability", "stop", "next_carry"]
+        known += ["distance", "distance_shares", "stop_gain"]
         known += ["continuation_gain"] if self._has_gain else []
         return [*known, "margin_spread"] if self.rule.members > 1 else known
 
@@ -77,6 +80,7 @@ class ExportedStep(nn.Module):
         """Judge rows."""
         judged = self.rule.step(columns, time, carry, self.missing)
         outputs = [judged.margin, judged.probability, judged.stop, judged.carry]
+        outputs += [judged.distance, judged.shares]
         outputs.append(combine(torch, judged.q[..., 0]))
         if self._has_gain:
             dtype = self.rule.epsilon.dtype
@@ -91,12 +95,13 @@ class ExportedStep(nn.Module):
         return tuple(outputs)
 
 
-def export(policy: StoppingPolicy, file: Path, missing: Missing = "error") -> Path:
+def export(policy: StoppingPolicy, file: Path, missing: Missing | None = None) -> Path:
     """Write the rule to `file`, whose ending says in which format."""
     if not file.parent.is_dir():
         raise UserError(f"there is no folder {file.parent}")
     if file.suffix not in (".onnx", ".pt2"):
         raise UserError(f"the file must end in .onnx or .pt2, got {file.name!r}")
+    missing = missing or policy.rule.encoder.missing
     program = ExportedStep(policy.rule, missing, single=file.suffix == ".onnx").eval()
     about = describe_export(policy, program)
     rows = torch.export.Dim("rows", min=1)
@@ -147,6 +152,7 @@ def describe_export(policy: StoppingPolicy, program: ExportedStep) -> dict[str, 
         "clock": list(CLOCK),  # what its first numbers are
         "threshold": start[CLOCK.index("threshold")],
         "missing": program.missing,
+        "distance_of": list(rule.current_names),
         "include_time": rule.window.include_time,
         "time_step": float(rule.time_step),
         "time_unit": policy.time_unit,

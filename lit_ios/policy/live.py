@@ -59,4 +59,6 @@ def live_rule(rule: StoppingRule, time_unit: str) -> LiveRule:
         fingerprint=rule.fingerprint,
         unknown=encoder.unknown,
         one=None if parts is None else OneRow(parts),
+        names=rule.current_names,
+        missing=encoder.missing,
     )

@@ -180,7 +180,7 @@ class StoppingPolicy:
         """
         import pyarrow as pa
 
-        from lit_ios.policy.decision_tables import decision_table
+        from lit_ios.policy.decision_tables import decision_table, warn_of_strangers
         from lit_ios.policy.tables import open_any, same_kind, table_roles
         from lit_ios.readers.table import source_paths
 
@@ -188,26 +188,47 @@ class StoppingPolicy:
         source = open_any(table, known)
         named = source.table.select([known.path, known.time])
         paths, rows = source_paths(source, known, training=False)
-        decisions = list(self.decide(paths))
+        decisions = list(self.decide(paths, known.missing))
         order = np.argsort(rows, kind="stable")
-        result = decision_table(named.take(pa.array(rows)), decisions, order)
+        names = self.rule.current_names
+        result = decision_table(named.take(pa.array(rows)), decisions, names, order)
+        warn_of_strangers(result)
         return same_kind(table, result, rows[order])
 
-    def decide(self, paths: TrajectorySet) -> Iterator[Decisions]:
-        """Judge all rows of paths of raw columns, gains included, some paths at a time."""
+    def decide(
+        self, paths: TrajectorySet, missing: str | None = None, details: bool = True
+    ) -> Iterator[Decisions]:
+        """Judge all rows of paths of raw columns, some paths at a time.
+
+        Args:
+            paths: of raw columns.
+            missing: what to do about gaps; None for what the rule was trained with.
+            details: also say gains and how familiar the rows are.
+        """
         self._check(paths)
+        fills: Missing | None = missing if missing in ("last", "impute") else None  # type: ignore[assignment]
         for batch in _batches(paths):
             with torch.inference_mode():
-                yield self.rule.scan(batch, gains=True)
+                decided = self.rule.scan(batch, details=details, missing=fills)
+            if paths.gaps:
+                self._refuse_gaps(decided, batch, paths)
+            yield decided  # outside: whoever does not ask for the rest is not left in that mode
+
+    def _refuse_gaps(self, decided: Decisions, batch: PathBatch, paths: TrajectorySet) -> None:
+        """Refuse rows that cannot be judged because nothing stands in for what is missing."""
+        bad = decided.margin.isnan()
+        if bad.any():
+            row = int(bad.int().argmax())
+            name = paths.names[int(batch.number[batch.path[row]])]
+            why = self.rule.encoder.gap(batch.columns[row].numpy())
+            raise UserError(f"path {name!r}, row {int(batch.step[row]) + 1}: {why}")
 
     def margins(self, paths: TrajectorySet) -> FloatArray:
         """Return the margin of every row of paths of raw columns; (N,)."""
         return self._margins(paths).numpy()
 
-    def _margins(self, paths: TrajectorySet) -> torch.Tensor:
-        self._check(paths)
-        with torch.inference_mode():
-            return torch.cat([self.rule.scan(batch).margin for batch in _batches(paths)])
+    def _margins(self, paths: TrajectorySet, missing: str | None = None) -> torch.Tensor:
+        return torch.cat([found.margin for found in self.decide(paths, missing, details=False)])
 
     def _check(self, paths: TrajectorySet) -> None:
         """Refuse paths that the rule was not made for; say so if their rows are spaced oddly."""
@@ -238,12 +259,14 @@ class StoppingPolicy:
 
     # Live paths ----------------------------------------------------------------------------------
 
-    def stream(self, saved: Mapping[str, Any] | None = None, missing: Missing = "error") -> Stream:
-        """Follow one live path, from its beginning or from a saved state."""
+    def stream(
+        self, saved: Mapping[str, Any] | None = None, missing: Missing | None = None
+    ) -> Stream:
+        """Follow one live path, from its beginning or from a saved state; see `Stream`."""
         return Stream(self.live, saved, missing)
 
     def stream_many(
-        self, saved: Mapping[str, Any] | None = None, missing: Missing = "error"
+        self, saved: Mapping[str, Any] | None = None, missing: Missing | None = None
     ) -> Streams:
         """Follow many live paths at once."""
         return Streams(self.live, saved, missing)
@@ -296,7 +319,7 @@ class StoppingPolicy:
             self._refuse_known_paths(paths, "training", "trained on")
         if max_event_miss_rate is not None and not allow_known_paths:
             self._refuse_known_paths(paths, "validation", "used to choose the epoch")
-        found = calibrate(self._margins(paths), path_batch(paths), goal)
+        found = calibrate(self._margins(paths, roles.get("missing")), path_batch(paths), goal)
         self.threshold = found.threshold
         self.calibration = found
         return found
@@ -340,7 +363,8 @@ class StoppingPolicy:
         paths = self._labelled(data, path, time, **roles)
         if not paths.stopped.any():
             raise UserError("no path was stopped: there is nothing to miss")
-        return frontier_curve(self._margins(paths), path_batch(paths), self.threshold, draws, seed)
+        margins = self._margins(paths, roles.get("missing"))
+        return frontier_curve(margins, path_batch(paths), self.threshold, draws, seed)
 
     # Beyond --------------------------------------------------------------------------------------
 
@@ -370,12 +394,12 @@ class StoppingPolicy:
             stream.step(path.states[i].astype(np.float64), path.times[i])
         return self.explain(path.states[row].astype(np.float64), stream, path.times[row])
 
-    def export(self, file: str | Path, missing: Missing = "error") -> Path:
+    def export(self, file: str | Path, missing: Missing | None = None) -> Path:
         """Write the policy for other programs: .onnx, or .pt2 for torch.export.
 
         Args:
             file: to write.
-            missing: whether a missing value cannot be judged, or the last known one is taken.
+            missing: as for `Stream`.
         """
         return export(self, Path(file), missing)
 

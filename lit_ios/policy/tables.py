@@ -88,11 +88,6 @@ def table_roles(
         raise UserError("name the columns of paths and times: path='…', time='…' (--path, --time)")
     named = {"path", "time", "features", "categories"}  # by path, time and the rule
     check_arguments(roles, {field.name for field in fields(TableRoles)} - named)
-    if not encoder.carries and roles.get("missing") == "last":
-        raise UserError(
-            "missing: last would take the value of one operating condition for another: use "
-            "stream(missing='last'), which takes the last scaled one"
-        )
     return TableRoles(
         path, time, features=encoder.columns, categories=encoder.categories,
         **({"time_unit": trained.time_unit} | roles),

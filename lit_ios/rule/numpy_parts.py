@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lit_ios.carry import CLOCK, combine, memory_of
+from lit_ios.carry import CLOCK, Usual, combine, memory_of, responsible, strangeness
 from lit_ios.live import Decision
 from lit_ios.rule.encoders import ColumnEncoder, ConditionEncoder, Encoder, one_hot, scale_within
 from lit_ios.rule.heads import MLPHead
@@ -51,6 +51,10 @@ class NumpyParts:
         self.time_step, self.epsilon = float(rule.time_step), float(rule.epsilon)
         self.mean, self.spread = _array(rule.scaler.mean), _array(rule.scaler.scale)
         self.encode = _encoding(rule.encoder)
+        self.fill = None if rule.encoder.fill is None else _array(rule.encoder.fill)
+        self.lagged = rule.window.lagged
+        self.usual = Usual(*map(_array, rule.familiarity.usual))
+        self.names = rule.current_names
         head, memory = rule.head, rule.memory
         assert isinstance(head, MLPHead)
         self.network = [*_layers(head.trunk), *_layers(head.q)]
@@ -90,9 +94,12 @@ class OneRow:
         self.parts, layout = parts, parts.layout
         self.lags, self.features = layout.lags, layout.features
         self.recent, self.width = layout.recent, layout.width
-        self.dim = (layout.lags + 1) * layout.features + parts.include_time
+        self.dim = len(parts.mean)
+        self.now = None  # the coordinates that are of the row itself; None for all
+        if layout.lags:
+            self.now = np.r_[: layout.features, [self.dim - 1] * parts.include_time].astype(int)
         self.probe = np.zeros(layout.features)  # times features: 0, or NaN if one is not finite
-        self.plain = parts.encode is _same
+        self.plain, self.whole = parts.encode is _same, parts.usual.whole.item()
 
     def __call__(
         self, columns: FloatArray, time: float, carry: FloatArray
@@ -117,11 +124,14 @@ class OneRow:
             if not math.isfinite(now):
                 return None
         features = columns[None] if self.plain else parts.encode(columns[None])  # (1, D)
+        if not self.plain:
+            features[features == np.inf] = np.nan  # unknown, left to `advance` without a warning
         raw = np.empty((1, self.dim))
         raw[:, : self.features] = features
         if self.lags:
             recent = carry[self.recent] if rows else np.tile(features[0], self.lags)
-            raw[0, self.features : self.features + len(recent)] = recent
+            lagged = recent if parts.lagged is None else recent[parts.lagged]
+            raw[0, self.features : self.features + len(lagged)] = lagged
         if parts.include_time:
             raw[0, -1] = now - start
         state = (raw - parts.mean) / parts.spread
@@ -149,9 +159,27 @@ class OneRow:
         following[: len(CLOCK)] = (
             rows + 1, threshold, start, now, timed, rows if first else first_stop
         )  # fmt: skip
-        following[self.recent] = raw[0, : self.recent.stop - self.recent.start]
+        following[self.recent.start : self.recent.start + self.features] = features[0]
+        if self.lags > 1:
+            following[self.recent.start + self.features : self.recent.stop] = recent[
+                : -self.features
+            ]
         probability = 0.5 + 0.5 * math.tanh(0.5 / parts.epsilon * (margin - threshold))
-        return Decision(stop, margin, probability, first, int(rows), now - start), following
+        strange = self.strange(state if self.now is None else state[:, self.now])
+        timing = int(rows), now - start
+        return Decision(stop, margin, probability, first, *timing, not strange, strange), following
+
+    def strange(self, now: FloatArray) -> tuple[str, ...]:
+        """Name what makes a row unlike those of training, if anything; (1, F)."""
+        pull, _, _, middle, reach = self.parts.usual
+        row = now[0]
+        pulled = pull * row if pull.ndim == 1 else pull.dot(row)
+        if self.whole * math.sqrt(abs(row.dot(pulled))) <= 1:
+            beyond = (row - middle) * reach
+            if beyond.max() <= 1 and beyond.min() >= -1:
+                return ()
+        _, shares = strangeness(np, now, self.parts.usual)
+        return tuple(self.parts.names[i] for i in responsible(np, shares)[0] if i >= 0)
 
 
 def numpy_parts(rule: StoppingRule) -> NumpyParts | None:
@@ -234,7 +262,8 @@ def _encoding(encoder: Encoder) -> Callable[[FloatArray], FloatArray]:
     if encoder.is_identity:
         return _same
     constants: dict[str, Any] = {n: _array(getattr(encoder, n)) for n in ("code", "count")}
-    return partial(_quietly, one_hot, source=encoder.source.numpy(), **constants)
+    places = {"source": encoder.source.numpy(), "flags": encoder.flags.numpy()}
+    return partial(_quietly, one_hot, **places, **constants)
 
 
 def _same(values: FloatArray) -> FloatArray:

@@ -15,7 +15,17 @@ import torch
 from torch import Tensor, nn
 
 from lit_ios.batches import PathBatch
-from lit_ios.carry import Advanced, Layout, Missing, advance, combine
+from lit_ios.carry import (
+    Advanced,
+    Layout,
+    Missing,
+    Usual,
+    advance,
+    combine,
+    current,
+    responsible,
+    strangeness,
+)
 from lit_ios.checks import UserError, check_number
 from lit_ios.functional import (
     first_stops,
@@ -28,6 +38,7 @@ from lit_ios.imports import Spec, as_spec, build, import_class
 from lit_ios.rule.decisions import Decisions
 from lit_ios.rule.dynamics import Dynamics
 from lit_ios.rule.encoders import Encoder
+from lit_ios.rule.familiarity import Familiarity
 from lit_ios.rule.heads import build_head, join
 from lit_ios.rule.layers import by_blocks
 from lit_ios.rule.memories import JoinedMemory, Memory, NoMemory
@@ -58,6 +69,7 @@ class StoppingRule(nn.Module):
         memory: class_path and init_args of a Memory, or several side by side; null for none.
         lags: how many earlier rows are part of the state.
         include_time: whether the time since the path began is part of the state.
+        static: features that do not change along a path, and so have no lags.
         members: number of networks, the lower median of whose margins decides.
         gamma: discount factor γ.
         epsilon: temperature ε of the soft policy.
@@ -78,6 +90,7 @@ class StoppingRule(nn.Module):
         *,
         lags: int = 0,
         include_time: bool = True,
+        static: Sequence[str] = (),
         members: int = 1,
         gamma: float = 0.99,
         epsilon: float = 0.1,
@@ -90,10 +103,11 @@ class StoppingRule(nn.Module):
         check_number("gamma", gamma, above=0, at_most=1)
         check_number("epsilon", epsilon, above=0)
         self.encoder = build("encoder", as_spec("encoder", encoder), Encoder, allow)
-        self.window = Window(self.encoder.feature_names, lags, include_time)
+        self.window = Window(self.encoder.feature_names, lags, include_time, static)
         self.state_dim = len(self.window.state_names)
         self.members, self.gamma = members, gamma
         self.scaler = Scaler(self.state_dim)
+        self.familiarity = Familiarity(len(self.window.feature_names) + include_time)
         self.memory = self._build_memory(memory, allow)
         head = as_spec("head", head)
         self.head = build_head(head, self.state_dim, self.memory.width, members, allow)
@@ -110,6 +124,7 @@ class StoppingRule(nn.Module):
             "memory": memory,
             "lags": lags,
             "include_time": include_time,
+            "static": list(static),
             "members": members,
             "gamma": gamma,
             "epsilon": epsilon,
@@ -150,7 +165,7 @@ class StoppingRule(nn.Module):
         return start.expand(count, -1).clone()
 
     def step(
-        self, columns: Tensor, time: Tensor, carry: Tensor, missing: Missing = "error"
+        self, columns: Tensor, time: Tensor, carry: Tensor, missing: Missing | None = None
     ) -> Advanced:
         """Take the next row of B paths; a NaN margin means that it cannot be judged.
 
@@ -158,23 +173,30 @@ class StoppingRule(nn.Module):
             columns: (B, C) raw, double.
             time: (B,) double, NaN for a usual step after the last row.
             carry: (B, W) double.
-            missing: whether the last known value stands in for a feature that is missing.
+            missing: what to do about features that are missing; None for what the rule was
+                trained with.
         """
-        return advance(torch, _TorchParts(self), columns, time, carry, missing)
+        chosen = missing or self.encoder.missing
+        return advance(torch, _TorchParts(self), columns, time, carry, chosen)
 
     # Whole paths ---------------------------------------------------------------------------------
 
     def scan(
-        self, paths: PathBatch, judges: Tensor | None = None, gains: bool = False
+        self,
+        paths: PathBatch,
+        judges: Tensor | None = None,
+        details: bool = False,
+        missing: Missing | None = None,
     ) -> Decisions:
         """Judge all rows of whole paths, given in raw columns.
 
         Args:
             paths: M rows of P paths.
             judges: (K, P) which members judge each path; None for all.
-            gains: also say g(s), where that takes more than the margin does.
+            details: also say g(s), and how familiar the rows are.
+            missing: as for `step`.
         """
-        remembered = self.remember(paths)
+        remembered = self.remember(paths, missing)
         q = self.values(*remembered)
         margins = q[..., 0] - q[..., 1]  # (…, M)
         margin = self.combined(margins, judges, paths)
@@ -185,9 +207,25 @@ class StoppingRule(nn.Module):
             stop=stop,
             first_stop=first_stops(stop, paths.step, paths.path, len(paths.stopped)),
             stop_gain=combine(torch, q[..., 0]),
-            continuation_gain=self.continuation_gain(*remembered, paths.step) if gains else None,
+            continuation_gain=self.continuation_gain(*remembered, paths.step) if details else None,
             margin_spread=margins.std(0) if self.members > 1 else None,
+            responsible=self.unfamiliar(remembered.state) if details else None,
         )
+
+    def unfamiliar(self, state: Tensor) -> Tensor:
+        """Return which coordinates make rows unlike those of training; (M, 3), −1: none."""
+        now = current(torch, self.layout, self.window.include_time, state.double())
+        distance, shares = strangeness(torch, now, self.familiarity.usual)
+        found = torch.full((len(now), min(3, now.shape[1])), -1, device=now.device)
+        strange = ~(distance <= 1)
+        found[strange] = responsible(torch, shares[strange])
+        return found
+
+    @property
+    def current_names(self) -> tuple[str, ...]:
+        """Names of the coordinates of a state that are of its own row."""
+        names = self.window.feature_names
+        return (*names, self.window.state_names[-1]) if self.window.include_time else names
 
     @staticmethod
     def combined(margins: Tensor, judges: Tensor | None, paths: PathBatch) -> Tensor:
@@ -199,9 +237,10 @@ class StoppingRule(nn.Module):
         middle = (asked.sum(0, keepdim=True) - 1) // 2
         return ordered.gather(0, middle)[0]
 
-    def remember(self, paths: PathBatch) -> Remembered:
+    def remember(self, paths: PathBatch, missing: Missing | None = None) -> Remembered:
         """Return the states of all rows and what their paths remember at each."""
         features = self.encoder(paths.columns.double())
+        features = self.encoder.complete(features, paths.first_row, missing)
         raw = self.window.scan(features, paths.time.double(), paths.first_row)
         state = self.scaler(raw).to(self.epsilon.dtype)
         return Remembered(state, self.memory.scan(state, paths.step, paths.first_row))
@@ -244,6 +283,8 @@ class _TorchParts:
         self.include_time = rule.window.include_time
         self.time_step = rule.time_step
         self.encode, self.scale = rule.encoder, rule.scaler
+        self.fill, self.lagged = rule.encoder.fill, rule.window.lagged
+        self.usual: Usual = rule.familiarity.usual
 
     def remember(self, h: Tensor, state: Tensor, t: Tensor) -> Tensor:
         return self._rule.memory.advance(h, state.to(self._rule.epsilon.dtype), t)

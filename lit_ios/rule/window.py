@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -19,20 +21,34 @@ class Window(nn.Module):
         feature_names: of one row.
         lags: how many earlier rows are part of the state.
         include_time: whether the elapsed time is its last coordinate.
+        static: features that do not change along a path: earlier rows tell nothing new of them.
     """
 
     def __init__(
-        self, feature_names: tuple[str, ...], lags: int = 0, include_time: bool = True
+        self,
+        feature_names: tuple[str, ...],
+        lags: int = 0,
+        include_time: bool = True,
+        static: Sequence[str] = (),
     ) -> None:
         super().__init__()
         check_number("lags", lags, at_least=0)
         self.feature_names, self.lags, self.include_time = feature_names, lags, include_time
+        self.moving = [i for i, name in enumerate(feature_names) if name not in static]
+
+    @property
+    def lagged(self) -> list[int] | None:
+        """Which of the features of the earlier rows are part of the state; None for all."""
+        width = len(self.feature_names)
+        if len(self.moving) == width:
+            return None
+        return [k * width + i for k in range(self.lags) for i in self.moving]
 
     @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the state's coordinates."""
         names = self.feature_names
-        lagged = tuple(f"{name}[-{k}]" for k in range(1, self.lags + 1) for name in names)
+        lagged = tuple(f"{names[i]}[-{k}]" for k in range(1, self.lags + 1) for i in self.moving)
         time = "time"
         while time in names:  # the data's own
             time += " since the start"
@@ -49,9 +65,8 @@ class Window(nn.Module):
         columns = [features]
         if self.lags:
             row = torch.arange(len(features), device=features.device)
-            columns += [
-                features[torch.maximum(row - k, first_row)] for k in range(1, self.lags + 1)
-            ]
+            moving = features if self.lagged is None else features[:, self.moving]
+            columns += [moving[torch.maximum(row - k, first_row)] for k in range(1, self.lags + 1)]
         if self.include_time:
             elapsed = time - time[first_row]
             columns.append(elapsed[:, None].to(features.dtype))

@@ -1,5 +1,7 @@
 """From paths to training rows: split, states, oversampling. NumPy, with explicit Generators."""
 
+from lit_ios.sampling.familiarity import fit_familiarity
+from lit_ios.sampling.gaps import Fill, fit_fill
 from lit_ios.sampling.oversampling import (
     Confidence,
     OversamplingError,
@@ -17,12 +19,15 @@ from lit_ios.sampling.statistics import Statistics, fit_statistics
 
 __all__ = [
     "Confidence",
+    "Fill",
     "OversamplingError",
     "SmoteKind",
     "Statistics",
     "balance_stops",
     "bootstrap_copies",
     "bootstrap_stops",
+    "fit_familiarity",
+    "fit_fill",
     "fit_statistics",
     "folds_held_out",
     "sample_stops",

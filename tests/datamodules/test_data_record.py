@@ -291,7 +291,7 @@ def test_statistics_are_those_of_what_the_encoder_makes() -> None:
 
 def test_encoder_is_made_again_from_the_inputs_of_the_data() -> None:
     data, other = GivenData(encoder=HEAT), GivenData(random_paths(9, seed=7))
-    other.read_as(data.inputs.encoder)
+    other.read_as(data.inputs.plain())
     assert other.inputs == data.inputs
     paths = other.splits.train
     assert np.array_equal(other.states(paths).states[:, 0], 2 * paths.states[:, 0])
@@ -300,7 +300,7 @@ def test_encoder_is_made_again_from_the_inputs_of_the_data() -> None:
 def test_reading_as_another_encoder_forgets_what_was_made_before() -> None:
     data = GivenData(include_time=False)
     assert len(data.statistics.mean) == 2
-    data.read_as(GivenData(encoder=HEAT).inputs.encoder)
+    data.read_as(GivenData(encoder=HEAT).inputs.plain())
     heat = 2 * data.given.train.states[:, 0]
     np.testing.assert_allclose(data.statistics.mean, [heat.mean()], rtol=1e-12)
 
@@ -373,7 +373,7 @@ def test_table_read_as_another_is_coded_by_the_categories_of_that_one(
     rows = [f"q{i},{t},green,{i}" for i in range(20) for t in range(4)]
     (tmp_path / "other.csv").write_text("\n".join(["unit,day,colour,heat", *rows]) + "\n")
     other = table_data(str(tmp_path / "other.csv"), include_time=False)
-    other.read_as(first.inputs.encoder)
+    other.read_as(first.inputs.plain())
     assert other.columns == first.columns
     paths = other.splits.train
     assert paths.categories == {"colour": ("blue", "green", "red")}

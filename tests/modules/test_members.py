@@ -106,7 +106,7 @@ def test_members_speak_by_the_median_of_their_margins_and_gains(cls, members, pa
     module = make(cls, members=members, seed=0).eval()
     rule = module.rule
     with torch.no_grad():
-        found = rule.scan(path_batch, gains=True)
+        found = rule.scan(path_batch, details=True)
         state, h = rule.remember(path_batch)
         q = rule.values(state, h)
     margins = (q[..., 0] - q[..., 1]).numpy()

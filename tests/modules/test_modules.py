@@ -84,7 +84,7 @@ def test_judgement_of_a_row_never_looks_ahead(cls, paths):
 
 def test_model_based_gain_is_the_recovered_continuation_gain(path_batch):
     rule = make(ModelBasedIQS).eval().rule
-    found = rule.scan(path_batch, gains=True)
+    found = rule.scan(path_batch, details=True)
     state = rule.scaler(path_batch.columns).float()
     features = rule.head.trunk(state)
     successor = state + rule.dynamics.change(features)
@@ -100,7 +100,7 @@ def test_predictions_are_made_in_double_precision(cls, path_batch):
     batch, found = module.predict_step(path_batch, 0)
     assert batch is path_batch
     assert found.margin.dtype == torch.double
-    exact = copy.deepcopy(module.rule).double().scan(path_batch, gains=True)
+    exact = copy.deepcopy(module.rule).double().scan(path_batch, details=True)
     assert torch.equal(found.margin, exact.margin)
     probability = 1 / (1 + torch.exp(-found.margin / module.rule.epsilon.double()))
     torch.testing.assert_close(found.probability, probability, atol=1e-9, rtol=0)

@@ -39,7 +39,7 @@ def test_shares_of_a_linear_margin_are_weight_times_deviation():
 def test_gains_are_those_of_the_whole_path(variant):
     policy, paths = make_policy(variant), random_paths()
     with torch.no_grad():
-        output = policy.rule.scan(path_batch(paths), gains=True)
+        output = policy.rule.scan(path_batch(paths), details=True)
     for i, path in enumerate(paths):
         row = len(path) - 1
         found = policy.explain_row(path, row)

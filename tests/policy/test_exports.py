@@ -82,7 +82,7 @@ def test_files_of_all_rules_have_one_signature_and_decide_alike(
             for name, parts in (
                 (name, [getattr(d, name) for d in policy.decide(paths)])
                 for name in run.about["outputs"]
-                if name != "next_carry"
+                if name != "next_carry" and not name.startswith("distance")
             )
         }
     sure = np.abs(expected["margin"] - policy.threshold) > tolerance

@@ -108,8 +108,8 @@ def test_policy_can_be_pickled():
 
 def test_unknown_arguments_and_empty_tables_are_refused():
     frame = as_frame(random_paths())
-    with pytest.raises(UserError, match="there is no argument stop"):
-        make_policy().predict(frame, path="unit", time="day", stop="died")
+    with pytest.raises(UserError, match="there is no argument stopp"):
+        make_policy().predict(frame, path="unit", time="day", stopp="died")
     with pytest.raises(UserError, match="has no rows"):
         make_policy().predict(frame[:0], path="unit", time="day")
 
@@ -151,3 +151,9 @@ def test_checkpoint_of_something_else_is_refused(tmp_path):
         StoppingPolicy.load(tmp_path / "c")
     with pytest.raises(UserError, match="there is no file"):
         StoppingPolicy.load(tmp_path / "d")
+
+
+def test_deciding_in_part_leaves_gradients_on():
+    policy, paths = make_policy("iqs"), random_paths()
+    next(iter(policy.decide(paths)))
+    assert not torch.is_inference_mode_enabled()

@@ -171,7 +171,7 @@ def test_engines_read_as_others_are_scaled_as_those_were(folder, tmp_path):
     first = TurbofanData()
     (tmp_path / "other.txt").write_text(text_of(range(20, 30), seed=3))
     other = TurbofanData(file=str(tmp_path / "other.txt"))
-    other.read_as(first.inputs.encoder)
+    other.read_as(first.inputs.plain())
     assert other.inputs == first.inputs
     raw = other.splits.val
     expected = (raw.states[:, 1:] - first.conditions.mean[0]) / first.conditions.scale[0]

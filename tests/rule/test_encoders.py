@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,12 +95,81 @@ def test_code_of_no_category_is_refused_where_it_stands(code: float) -> None:
         ColumnEncoder(COLUMNS, CATEGORIES).paths(paths)
 
 
-@pytest.mark.parametrize("code", [-1.0, 3.0, 0.5, float("nan")])
-def test_code_of_no_category_makes_nan_of_its_features_alone(code: float) -> None:
+@pytest.mark.parametrize("code", [-1.0, 3.0, 0.5])
+def test_code_of_no_category_makes_its_features_alone_unknown(code: float) -> None:
     row = torch.tensor([[2.5, code, 4.0, 0.0]], dtype=torch.double)
     (found,) = ColumnEncoder(COLUMNS, CATEGORIES)(row).tolist()
     assert [found[0], *found[4:]] == [2.5, 4.0, 1.0]
+    assert found[1:4] == [np.inf] * 3
+
+
+def test_category_that_is_missing_makes_nan_of_its_features_alone() -> None:
+    row = torch.tensor([[2.5, np.nan, 4.0, 0.0]], dtype=torch.double)
+    (found,) = ColumnEncoder(COLUMNS, CATEGORIES)(row).tolist()
+    assert [found[0], *found[4:]] == [2.5, 4.0, 1.0]
     assert np.isnan(found[1:4]).all()
+
+
+# Gaps -------------------------------------------------------------------------------------------
+
+FILL = {"heat": 7.0, "colour": 1.0, "load": -2.0, "shape": 0.0}
+
+
+def gappy_paths() -> TrajectorySet:
+    paths = coded_paths()
+    states = paths.states.copy()
+    rng = np.random.default_rng(3)
+    states[rng.random(states.shape) < 0.4] = np.nan
+    return replace(paths, states=states, gaps=True)
+
+
+@pytest.mark.parametrize("missing", ["last", "impute"])
+def test_gaps_are_filled_as_a_loop_over_rows_fills_them(missing: Any) -> None:
+    paths = gappy_paths()
+    encoder = ColumnEncoder(COLUMNS, CATEGORIES, missing, FILL, flagged=("heat", "colour"))
+    expected = []
+    for path in paths:
+        known = dict(FILL)
+        for row in path.states:
+            values = dict(zip(COLUMNS, row, strict=True))
+            gaps = {name for name, value in values.items() if np.isnan(value)}
+            values |= {name: known[name] for name in gaps}
+            known = values if missing == "last" else known
+            coded = [float(code == values["colour"]) for code in range(len(CATEGORIES["colour"]))]
+            shape = [float(code == values["shape"]) for code in range(len(CATEGORIES["shape"]))]
+            flags = [float("heat" in gaps), float("colour" in gaps)]
+            expected.append([values["heat"], *coded, values["load"], *shape, *flags])
+    found = encoder.paths(paths)
+    np.testing.assert_array_equal(found.states, expected)
+    assert found.feature_names[-2:] == ("heat missing", "colour missing")
+    assert not found.gaps
+
+
+def test_a_gap_without_anything_to_stand_in_is_refused_where_it_is() -> None:
+    paths = coded_paths()
+    states = paths.states.copy()
+    states[9, 2] = np.nan
+    paths = replace(paths, states=states, gaps=True)
+    encoder = ColumnEncoder(COLUMNS, CATEGORIES, "impute", {"heat": 7.0})
+    with pytest.raises(UserError, match=r"path 'c', row 5: column 'load': missing value.*impute"):
+        encoder.paths(paths)
+
+
+def test_an_unknown_category_is_never_filled_in() -> None:
+    paths = coded_paths()
+    states = paths.states.copy()
+    states[9, 1] = 17.0
+    encoder = ColumnEncoder(COLUMNS, CATEGORIES, "last", FILL)
+    with pytest.raises(UserError, match="is not the code of a known category"):
+        encoder.paths(replace(paths, states=states, gaps=True))
+
+
+def test_encoder_with_gaps_is_made_again_of_its_plain_values() -> None:
+    encoder = ColumnEncoder(COLUMNS, CATEGORIES, "last", FILL, flagged=("load",))
+    again = ColumnEncoder(**encoder.spec["init_args"])
+    assert again.feature_names == encoder.feature_names
+    paths = gappy_paths()
+    np.testing.assert_array_equal(again.paths(paths).states, encoder.paths(paths).states)
 
 
 @pytest.mark.parametrize("columns", [COLUMNS[::-1], COLUMNS[:3], (*COLUMNS[:3], "form")])
@@ -181,12 +251,12 @@ def test_engines_of_a_condition_that_was_not_seen_are_refused() -> None:
         condition_encoder(found).paths(others)
 
 
-def test_condition_that_was_not_seen_makes_nan_of_its_row_alone() -> None:
+def test_condition_that_was_not_seen_makes_its_row_alone_unknown() -> None:
     encoder = ConditionEncoder(("s", "x"), [0, 10], [[1.0], [2.0]], [[2.0], [4.0]])
     rows = torch.tensor([[0.2, 5.0], [20.0, 5.0], [9.9, 10.0]], dtype=torch.double)
     first, unseen, last = encoder(rows)[:, 0].tolist()
     assert (first, last) == (2.0, 2.0)
-    assert np.isnan(unseen)
+    assert np.isinf(unseen)
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (1, 1), (3, 1)])

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lit_ios import runtime
+from lit_ios.carry import Usual
 from lit_ios.policy import StoppingPolicy
 from lit_ios.policy.exports import ExportedStep
 from lit_ios.rule import ColumnEncoder, ConditionEncoder, StoppingRule
@@ -47,6 +48,11 @@ ENCODERS = {
     ),
     "own": own_parts.Logarithms(("a", "b"), factor=2.0),
 }
+for missing in ("last", "impute"):
+    ENCODERS[missing] = ColumnEncoder(
+        ("a", "c", "b"), {"c": ("x", "y", "z")}, missing, {"a": 0.3, "c": 1.0, "b": -1.0},
+        flagged=("a", "c"),
+    )  # fmt: skip
 
 
 def raw_paths(kind, lengths, rng, timed):
@@ -70,6 +76,9 @@ def raw_paths(kind, lengths, rng, timed):
         np.column_stack(columns).astype(float), times, offsets, np.ones(len(lengths), dtype=bool),
         tuple(map(str, range(len(lengths)))), encoder.columns,
     )  # fmt: skip
+    if encoder.missing != "error":
+        states = np.where(rng.random(paths.states.shape) < 0.3, np.nan, paths.states)
+        paths = replace(paths, states=states, gaps=True)
     return replace(paths, categories=encoder.categories)
 
 
@@ -81,6 +90,13 @@ def random_rule(encoder, head, memory, seed=0, **options):
             parameter.mul_(2)
     rule.scaler.mean.copy_(torch.randn(rule.state_dim) * 0.3)
     rule.scaler.scale.copy_(torch.rand(rule.state_dim) + 0.5)
+    dim = len(rule.current_names)
+    drawn = torch.randn(dim, dim).double()
+    rule.familiarity.set(
+        Usual(
+            drawn @ drawn.T, torch.tensor(0.3), torch.rand(dim), torch.randn(dim), torch.rand(dim)
+        )
+    )
     rule.time_step.fill_(1.5)
     rule.threshold.fill_(0.1)
     return rule
@@ -94,6 +110,7 @@ def random_rule(encoder, head, memory, seed=0, **options):
     memory=st.sampled_from(sorted(MEMORIES)),
     members=st.sampled_from([1, 3]),
     lags=st.integers(0, 3),
+    static=st.booleans(),
     include_time=st.booleans(),
     dynamics=st.booleans(),
     timed=st.booleans(),
@@ -102,15 +119,17 @@ def random_rule(encoder, head, memory, seed=0, **options):
     seed=st.integers(0, 5),
 )
 def test_stepping_gives_what_scanning_gives(
-    encoder, head, memory, members, lags, include_time, dynamics, timed, gaps, lengths, seed
+    encoder, head, memory, members, lags, static, include_time, dynamics, timed, gaps, lengths, seed
 ):
     rule = random_rule(
         encoder, head, memory, seed, members=members, lags=lags, include_time=include_time,
-        dynamics=dynamics,
+        dynamics=dynamics, static=ENCODERS[encoder].feature_names[:1] if static else (),
     )  # fmt: skip
     paths = raw_paths(encoder, lengths, np.random.default_rng(seed), timed)
-    fills = gaps and encoder in ("plain", "categories")  # features that stay right in later rows
-    check_rule(rule, paths, timed=timed, missing="last" if fills else "error")
+    missing = ENCODERS[encoder].missing
+    if gaps and encoder in ("plain", "categories"):  # features that stay right in later rows
+        missing = "last"
+    check_rule(rule, paths, timed=timed, missing=missing)
 
 
 EXPORTED = [
@@ -122,6 +141,8 @@ EXPORTED = [
     ("plain", "mlp", "gru", {"members": 3, "lags": 1}),
     ("categories", "residual", "accumulate", {"dynamics": True}),
     ("plain", "mlp", "gain and gru", {"members": 3, "dynamics": True}),
+    ("last", "mlp", "gru", {"lags": 2, "static": ("b",)}),
+    ("impute", "mlp", "none", {"members": 3, "lags": 1}),
 ]
 
 
@@ -138,12 +159,14 @@ def test_exported_programs_keep_the_law(encoder, head, memory, options, timed, t
     margins, stops = policy.margins(paths), []
     worst = {"torch.export": 0.0, "ONNX": 0.0}
     for i, path in enumerate(paths):
-        carry, stream = policy.rule.init(1), exported.stream()
+        carry, stream, own = policy.rule.init(1), exported.stream(), policy.stream()
         for row, (x, time) in enumerate(zip(path.states, path.times, strict=True)):
             expected = margins[paths.offsets[i] + row]
             when = torch.tensor([time if timed else np.nan], dtype=torch.double)
             margin, _, stop, carry, *_ = program(torch.from_numpy(x)[None], when, carry)
             found = stream.step(x, time if timed else None)
+            live = own.step(x, time if timed else None)
+            assert (found.familiar, found.unfamiliar) == (live.familiar, live.unfamiliar)
             worst["torch.export"] = max(worst["torch.export"], abs(float(margin) - expected))
             worst["ONNX"] = max(worst["ONNX"], abs(found.margin - expected))
             if abs(expected - policy.threshold) > 1e-5:
@@ -168,3 +191,18 @@ def test_a_memory_that_breaks_the_law_is_found_out():
     rule.memory.__class__ = Forgetful
     with pytest.raises(CheckError, match="margins stepped in torch and scanned: they differ"):
         check_rule(rule, raw_paths("plain", [5, 3], np.random.default_rng(0), True))
+
+
+@pytest.mark.parametrize("lags", [0, 2])
+def test_one_live_row_is_as_familiar_as_the_row_of_a_whole_path(lags):
+    rule = random_rule("plain", "mlp", "none", lags=lags, include_time=False).double().eval()
+    policy, paths = StoppingPolicy(rule), raw_paths("plain", [40], np.random.default_rng(2), True)
+    (decided,) = policy.decide(paths)
+    expected = [
+        tuple(rule.current_names[i] for i in row if i >= 0) for row in decided.responsible.tolist()
+    ]
+    stream = policy.stream()
+    found = [stream.step(x, t) for x, t in zip(paths.states, paths.times, strict=True)]
+    assert [decision.unfamiliar for decision in found] == expected
+    assert [decision.familiar for decision in found] == [not names for names in expected]
+    assert 5 < sum(decision.familiar for decision in found) < 35  # both kinds are there
