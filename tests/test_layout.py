@@ -36,12 +36,16 @@ MAY_IMPORT = {
         "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
         "rule",
     },
+    "rows": {"checks", "policy", "readers", "recognition", "times", "trajectories"},
+    "folds": {"checks", "rows", "trajectories"},
     "policy": {
         "batches", "carry", "checkpoints", "checks", "data_record", "functional", "live",
         "plotting", "readers", "recognition", "rule", "times", "trajectories",
     },
 }  # fmt: skip
-ASSEMBLE = {"__init__", "__main__", "auto", "cli", "estimator", "testing"}  # may know everything
+ASSEMBLE = {  # may know everything
+    "__init__", "__main__", "auto", "cli", "estimator", "fitting", "testing", "training",
+}  # fmt: skip
 DEPLOYED = (
     "batches", "carry", "checkpoints", "checks", "data_record", "functional", "imports", "live",
     "policy", "readers", "recognition", "rule", "runtime", "times", "trajectories",
@@ -140,7 +144,8 @@ def test_help_of_the_program_loads_neither_torch_nor_lightning():
 
 PUBLIC = {
     "lit_ios": [
-        "StoppingClassifier", "StoppingPolicy", "Trajectory", "TrajectoryError", "TrajectorySet",
+        "PathFolds", "StoppingClassifier", "StoppingPolicy", "Trajectory", "TrajectoryError",
+        "TrajectorySet", "fit",
     ],
     "lit_ios.rule": [
         "AccumulateMemory", "ColumnEncoder", "ConditionEncoder", "Decisions", "Encoder",

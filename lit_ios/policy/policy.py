@@ -104,7 +104,8 @@ class StoppingPolicy:
         """Say what it decides by, what it was trained on and what it came to."""
         about, members = self._about, self.rule.members
         named = ", ".join(self.columns[:4]) + (", …" if len(self.columns) > 4 else "")
-        parts = [f"{about['candidate']} on {named}" if "candidate" in about else named]
+        taken = about.get("candidate", "").replace("none", "no memory")
+        parts = [f"{taken} on {named}" if taken else named]
         if "paths" in about:
             table = self.table
             parts += [f"{about['paths']:,} paths ({about['stops']:,} stopped)"]

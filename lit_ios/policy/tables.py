@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from lit_ios.checks import UserError, did_you_mean
+from lit_ios.checks import UserError, check_arguments, did_you_mean
 from lit_ios.data_record import TableColumns
 from lit_ios.readers.columns import Source
 from lit_ios.readers.table import TableRoles, open_file, open_table
@@ -92,12 +92,6 @@ def table_roles(
         path, time, features=encoder.columns, categories=encoder.categories,
         **({"time_unit": trained.time_unit} | roles),
     )  # fmt: skip
-
-
-def check_arguments(given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse keywords that are no arguments, with the nearest one that is."""
-    for name in sorted(set(given) - set(known)):
-        raise UserError(f"there is no argument {name}{did_you_mean(name, known)}")
 
 
 def open_any(table: Table, roles: TableRoles) -> Source:
