@@ -150,6 +150,7 @@ class TrajectoryDataModule(DeclaredData):
             self._seen = (~self._judges).astype(np.float32)
         elif members > 1 and bootstrap:
             self._seen = self.bootstrap_copies(members)
+        stopped = self._among_all()[0]
         return DataRecord(
             name=self.name,
             inputs=self.inputs,
@@ -159,6 +160,8 @@ class TrajectoryDataModule(DeclaredData):
             table=self.table,
             training=self._fingerprints(self.splits.train),
             validation=self._fingerprints(self.splits.val),
+            paths=len(stopped),
+            stops=int(stopped.sum()),
             synthetic=self.synthetic_stops is not None,
         )
 

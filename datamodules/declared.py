@@ -161,3 +161,15 @@ class DeclaredData(pl.LightningDataModule):
         known = round(len(order) * (1 - test_share))
         train = round(known * (1 - self.validation_share))
         return np.split(order, [train, known])
+
+
+def static_features(encoder: Encoder, splits: Splits) -> tuple[str, ...]:
+    """Return the features of columns that do not change along any path."""
+    if not isinstance(encoder, ColumnEncoder):
+        return ()
+    still = splits.train.static & splits.val.static
+    return tuple(
+        name
+        for name, column in zip(encoder.feature_names, encoder.sources, strict=True)
+        if still[column]
+    )

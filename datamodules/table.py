@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from datamodules.base import TrajectoryDataModule
-from datamodules.declared import NamedRows, Splits
+from datamodules.declared import NamedRows, Splits, static_features
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
 from lit_ios.leaks import MOST_ROWS, find_leaks, refuse_leaks
@@ -144,15 +144,7 @@ class TableData(TrajectoryDataModule):
 
     def find_static(self) -> tuple[str, ...]:
         """Return the features of columns that do not change along any path."""
-        encoder = self.encoder
-        if not isinstance(encoder, ColumnEncoder):
-            return ()
-        still = self.splits.train.static & self.splits.val.static
-        return tuple(
-            name
-            for name, column in zip(encoder.feature_names, encoder.sources, strict=True)
-            if still[column]
-        )
+        return static_features(self.encoder, self.splits)
 
     def setup(self, stage: str) -> None:
         """Read the data; before training, ask about features that give the stop away.

@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lit_ios.estimator import StoppingClassifier
+    from lit_ios.fitting import fit
+    from lit_ios.folds import PathFolds
     from lit_ios.policy import StoppingPolicy
     from lit_ios.trajectories import Trajectory, TrajectoryError, TrajectorySet
 
 _PLACES = {
+    "PathFolds": "lit_ios.folds",
     "StoppingClassifier": "lit_ios.estimator",
     "StoppingPolicy": "lit_ios.policy",
     "Trajectory": "lit_ios.trajectories",
     "TrajectoryError": "lit_ios.trajectories",
     "TrajectorySet": "lit_ios.trajectories",
+    "fit": "lit_ios.fitting",
 }
 __all__ = [
+    "PathFolds",
     "StoppingClassifier",
     "StoppingPolicy",
     "Trajectory",
     "TrajectoryError",
     "TrajectorySet",
+    "fit",
 ]
 
 

@@ -81,7 +81,8 @@ def compare(data: Any, rule: Any) -> Comparison | None:
     theirs = torch.from_numpy(np.mean([model(states) for model in models], axis=0))
     batch = path_batch(test)
     device = rule.threshold.device
-    there = PathBatch(*(None if field is None else field.to(device) for field in batch))
+    moved: Any = (None if field is None else field.to(device) for field in batch)
+    there = PathBatch(*moved)
     with torch.inference_mode():
         ours = rule.scan(there).margin.cpu()
     counts = path_counts(ours, batch, float(rule.threshold)), path_counts(theirs, batch, threshold)

@@ -8,6 +8,8 @@ Beside what Lightning keeps, a checkpoint has an entry `lit_ios` of plain values
     table             columns of the table it was trained on
     trained           class of the module
     training, validation   fingerprints of the paths
+    paths, stops      how many paths it was trained on, and how many of them were stopped
+    candidate, held_out    what training in this program took, and its cross-fitted accuracy
     calibration       how the threshold was chosen, if it was
     calibrated_on     fingerprints of the paths it was chosen on
 """
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from lit_ios.rule import StoppingRule
 
 FORMAT, VERSION = "lit-ios checkpoint", 1
+PREFIX = "rule."  # of the rule's weights among those of the module that learns it
 
 
 def describe(rule: StoppingRule, record: DataRecord | None, trained: str) -> dict[str, Any]:
@@ -50,6 +53,8 @@ def describe(rule: StoppingRule, record: DataRecord | None, trained: str) -> dic
             "table": record.table._asdict(),
             "training": record.training,
             "validation": record.validation,
+            "paths": record.paths,
+            "stops": record.stops,
         }
     return about
 
@@ -94,11 +99,16 @@ def read_checkpoint(file: str | Path) -> dict[str, Any]:
     return content
 
 
+def rule_content(rule: StoppingRule, about: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint of a rule alone, without what training would go on with."""
+    weights = {f"{PREFIX}{name}": values for name, values in rule.state_dict().items()}
+    return {"state_dict": weights, "lit_ios": describe(rule, None, "") | about}
+
+
 def rule_weights(content: dict[str, Any]) -> dict[str, Any]:
     """Return the rule's state out of a checkpoint's."""
-    prefix = "rule."
     return {
-        name.removeprefix(prefix): values
+        name.removeprefix(PREFIX): values
         for name, values in content["state_dict"].items()
-        if name.startswith(prefix)
+        if name.startswith(PREFIX)
     }

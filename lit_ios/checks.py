@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Collection, Iterable
 from numbers import Real
 from typing import Any, get_args
 
@@ -36,3 +38,16 @@ def check_number(
         bounds = {"above": above, "of at least": at_least, "at most": at_most}
         given = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
         raise UserError(f"{name} must be a number {' and '.join(given)}, got {value}")
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return "; did you mean '…'?" with the known name nearest to a misspelt one, if any is."""
+    names = {each.casefold(): each for each in known}
+    near = difflib.get_close_matches(str(name).casefold(), names, n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else ""
+
+
+def check_arguments(given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse keywords that are no arguments, with the nearest one that is."""
+    for name in sorted(set(given) - set(known)):
+        raise UserError(f"there is no argument {name}{did_you_mean(name, known)}")

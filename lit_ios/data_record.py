@@ -60,4 +60,6 @@ class DataRecord(NamedTuple):
     table: TableColumns
     training: Fingerprints  # identify the paths it is trained on,
     validation: Fingerprints  # and those that choose its epoch
+    paths: int  # trained on
+    stops: int  # of these
     synthetic: bool = False  # whether rows are trained on that belong to no path

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import tempfile
-import warnings
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lit_ios.batches import path_batch
 from lit_ios.checks import UserError, check_choice, check_number
-from lit_ios.functional.cross_fitting import honest_score
+from lit_ios.data_record import TableColumns
 from lit_ios.functional.outcomes import measure
-from lit_ios.recipe import folds_for, highest, read_recipe
+from lit_ios.recipe import folds_for, read_recipe
+from lit_ios.rows import (
+    Column,
+    Rows,
+    as_groups,
+    as_times,
+    beginnings,
+    frame_rows,
+    group_paths,
+    groups_ended_by,
+    is_frame,
+    position_of,
+    refuse_torn,
+)
+from lit_ios.times import TimeUnit
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
-from lit_ios.variants import Variant, find_variant, variant_of
-
-Column = int | str
+from lit_ios.variants import find_variant, variant_of
 
 
 class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,6 +43,11 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     works inside GridSearchCV and Pipeline. Fitted with groups, all methods need them; without,
     `fit` and `score` end a path at each stop, and the others take X for the rows of one path.
 
+    X is an array of numbers or a DataFrame of pandas or polars, in which features may be text
+    (categories), true or false, groups text, and times dates. A group names one path: a path that
+    was trained on must come back from its beginning, so that rows dealt out one by one, as
+    scikit-learn does by default, are noticed. `PathFolds` deals out whole paths.
+
     Args:
         variant: `auto` trains candidates with and without memory and takes the best on paths left
             out; or one of the methods, e.g. do_iqs_lb.
@@ -44,6 +55,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         group_column: column of X that says which path a row belongs to; it is no feature.
         time_column: column of X with the time of a row; it is no feature. By default rows are one
             unit of time apart.
+        time_unit: unit of times that are given as dates.
         validation_share: share of the paths held out to choose the epoch.
         margin: `validated` also chooses the margin on the held-out paths; `zero` does not.
         lags: how many earlier rows are part of the state; by default those of the variant.
@@ -66,6 +78,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int = 100,
         group_column: Column | None = None,
         time_column: Column | None = None,
+        time_unit: TimeUnit = "hours",
         validation_share: float = 0.3,
         margin: str = "validated",
         lags: int | None = None,
@@ -80,6 +93,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.variant, self.epochs = variant, epochs
         self.group_column, self.time_column = group_column, time_column
+        self.time_unit = time_unit
         self.validation_share, self.margin = validation_share, margin
         self.lags, self.include_time = lags, include_time
         self.hidden, self.members, self.folds = hidden, members, folds
@@ -95,7 +109,8 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_number("epochs", self.epochs, above=0)
         if self.epochs != int(self.epochs):
             raise UserError(f"epochs must be a whole number, got {self.epochs}")
-        X, y = validate_data(self, X, y, dtype=np.float64)  # noqa: N806
+        check_choice("time_unit", self.time_unit, TimeUnit)
+        X, y = self._validated(X, y, reset=True)  # noqa: N806
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
             shown = ", ".join(map(str, self.classes_[:5]))
@@ -103,14 +118,17 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"y must have two classes, continues and stops (the larger), got {shown}"
             )
         self.grouped_ = groups is not None or self.group_column is not None
+        self.__dict__.pop("policy_", None)
         paths = self._paths(X, groups, times, y == self.classes_[1])[0]
         self.policy_ = self._train(paths)
+        timed = times is not None or self.time_column is not None
+        self.begun_ = beginnings(paths, timed) if self.grouped_ else {}
         return self
 
     def decision_function(self, X: Any, groups: Any = None, times: Any = None) -> FloatArray:  # noqa: N803
         """Return margin − threshold of each row: the policy stops where it is at least 0; (N,)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)  # noqa: N806
+        X, _ = self._validated(X)  # noqa: N806
         paths, order = self._paths(X, groups, times)
         margin = np.empty(len(X))
         margin[order] = self.policy_.margins(paths)
@@ -133,7 +151,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, groups: Any = None, times: Any = None) -> float:  # noqa: N803
         """Return the balanced accuracy M1: a row counts as stopped at and after the first stop."""
         check_is_fitted(self)
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)  # noqa: N806
+        X, y = self._validated(X, y)  # noqa: N806
         paths, _ = self._paths(X, groups, times, y == self.classes_[1])
         margin = torch.from_numpy(self.policy_.margins(paths))
         return measure(margin, path_batch(paths), self.policy_.threshold).balanced_accuracy
@@ -146,172 +164,109 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # From rows to paths --------------------------------------------------------------------------
 
+    def _validated(self, X: Any, y: Any = None, reset: bool = False) -> tuple[Any, Any]:  # noqa: N803
+        """Check X and y as scikit-learn does; leave the columns of a DataFrame as they are."""
+        if not is_frame(X):
+            given = (X,) if y is None else (X, y)
+            found = validate_data(self, *given, dtype=np.float64, reset=reset)
+            return (found, None) if y is None else found
+        X = validate_data(self, X, reset=reset, skip_check_array=True)  # noqa: N806
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+        return X, y
+
     def _paths(
-        self, X: FloatArray, groups: Any, times: Any, stop: Any = None  # noqa: N803
+        self, X: Any, groups: Any, times: Any, stop: Any = None  # noqa: N803
     ) -> tuple[TrajectorySet, IntArray]:  # fmt: skip
         """Return the rows as paths, and where each of their rows lies in X."""
-        rows = len(X)
-        roles = [self._position(c) for c in (self.group_column, self.time_column)]
-        if roles[0] is not None and roles[0] == roles[1]:
-            raise UserError(f"group_column and time_column are the same: {self.group_column!r}")
-        if groups is None and roles[0] is not None:
-            groups = X[:, roles[0]]
-        if times is None and roles[1] is not None:
-            times = X[:, roles[1]]
-        if groups is None and self.grouped_ and hasattr(self, "policy_"):
+        fitted = hasattr(self, "policy_")
+        rows = self._rows(X)
+        if groups is not None:
+            rows = rows._replace(groups=as_groups(groups))
+        if times is not None:
+            rows = rows._replace(times=as_times(times, self.time_unit))
+        if rows.groups is None and self.grouped_ and fitted:
             raise UserError("the model was fitted to groups: give groups here too, or group_column")
-        if groups is None:
-            ended = np.zeros(rows) if stop is None else np.cumsum(stop) - stop
-            groups = ended.astype(int)
-        groups = np.asarray(groups)
-        if groups.shape != (rows,):
-            raise UserError(f"{rows} rows, but groups of shape {groups.shape}")
-        if (groups != groups).any():
-            raise UserError("a group is missing (NaN)")
-        if times is not None and np.shape(times) != (rows,):
-            raise UserError(f"{rows} rows, but times of shape {np.shape(times)}")
-        known, first, codes = np.unique(groups, return_index=True, return_inverse=True)
-        order = np.argsort(np.argsort(np.argsort(first))[codes], kind="stable")
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(codes)[np.argsort(first)])])
-        starts = np.repeat(offsets[:-1], np.diff(offsets))
-        clock = np.arange(rows) - starts if times is None else np.asarray(times, float)[order]
-        stopped = np.zeros(len(known), dtype=bool)
-        if stop is not None:
-            flags = np.asarray(stop)[order]
-            stopped = flags[offsets[1:] - 1]
-            flags[offsets[1:] - 1] = False
-            if flags.any():
-                row = int(order[np.argmax(flags)])
-                raise UserError(
-                    f"row {row}: rows of group {groups[row]} follow after its stop "
-                    f"(class {self.classes_[1]})"
-                )
-        features = [i for i in range(X.shape[1]) if i not in roles]
-        if not features:
+        if rows.groups is None:
+            rows = rows._replace(groups=groups_ended_by(np.zeros(len(X)) if stop is None else stop))
+        if not rows.names:
             raise UserError("X has no column beside groups and times")
-        paths = TrajectorySet(
-            states=X[order][:, features],
-            times=clock,
-            offsets=offsets,
-            stopped=stopped,
-            names=tuple(str(name) for name in known[np.argsort(first)]),
-            feature_names=tuple(self._names()[i] for i in features),
-        )
+        paths, order = group_paths(rows, stop, self.classes_[1])
+        if fitted:
+            refuse_torn(paths, self.begun_, self.group_column)
         return paths, order
 
-    def _names(self) -> list[str]:
+    def _rows(self, X: Any) -> Rows:  # noqa: N803
+        """Take groups and times out of X."""
         known = getattr(self, "feature_names_in_", None)
-        return [f"x{i}" for i in range(self.n_features_in_)] if known is None else list(known)
-
-    def _position(self, column: Column | None) -> int | None:
-        if column is None:
-            return None
-        if (
-            isinstance(column, int | np.integer)
-            and -self.n_features_in_ <= column < self.n_features_in_
-        ):
-            return int(column % self.n_features_in_)
-        names = self._names()
-        if column not in names:
-            raise UserError(f"X has no column {column!r}; there are {', '.join(names)}")
-        return names.index(str(column))
+        names = [f"x{i}" for i in range(self.n_features_in_)] if known is None else list(known)
+        given = (self.group_column, self.time_column)
+        group, time = (None if c is None else position_of(c, names) for c in given)
+        if group is not None and group == time:
+            raise UserError(f"group_column and time_column are the same: {self.group_column!r}")
+        fitted = hasattr(self, "policy_")
+        if is_frame(X):
+            group_name, time_name = (None if i is None else names[i] for i in (group, time))
+            categories = self.policy_.rule.encoder.categories if fitted else {}
+            return frame_rows(X, group_name, time_name, self.time_unit, categories)
+        features = [i for i in range(len(names)) if i not in (group, time)]
+        return Rows(
+            X[:, features],
+            tuple(names[i] for i in features),
+            {},
+            None if group is None else X[:, group],
+            None if time is None else X[:, time],
+        )
 
     # Training ------------------------------------------------------------------------------------
 
     def _train(self, paths: TrajectorySet) -> Any:
         """Train the variant, or the candidates of which the best is taken."""
+        from lit_ios.modules.evaluation import Margin
+        from lit_ios.training import Bar, train_candidates, train_variant
+
+        check_choice("margin", self.margin, Margin)
+        settings = self._settings()
         if self.variant != "auto":
-            return self._train_variant(paths, find_variant(self.variant))[0]
+            return train_variant(paths, find_variant(self.variant), **settings).policy
         if self.margin != "validated":
             raise UserError("auto compares candidates at validated margins: set margin='validated'")
         chosen = {"lags": self.lags, "memory": (self.model_args or {}).get("memory")}
         given = [name for name, value in chosen.items() if value is not None]
         if given:
             raise UserError(f"auto chooses {given[0]}: leave it out, or name a variant")
-        names = read_recipe().candidates
-        folds = folds_for(paths.stopped) if self.folds is None else self.folds
-        found = {}
-        for name, settings in names.items():
-            candidate = variant_of(name, name, settings)
-            candidate.data["folds"] = folds
-            found[name] = self._train_variant(paths, candidate)
-        self.scores_ = {name: score for name, (_, score) in found.items()}
-        self.candidate_ = highest(self.scores_)
-        return found[self.candidate_][0]
+        candidates = {n: variant_of(n, n, s) for n, s in read_recipe().candidates.items()}
+        for variant in candidates.values():
+            variant.data["folds"] = self.folds or folds_for(paths.stopped)
+        with Bar(len(candidates), int(self.epochs), shown=False) as bar:
+            self.candidate_, found = train_candidates(paths, candidates, bar, **settings)
+        self.scores_ = {name: trained.held_out for name, trained in found.items()}
+        return found[self.candidate_].policy
 
-    def _train_variant(self, paths: TrajectorySet, variant: Variant) -> tuple[Any, float]:
-        """Return the policy of one variant, and its cross-fitted accuracy where there is one."""
-        import pytorch_lightning as pl
-        from pytorch_lightning.callbacks import ModelCheckpoint
-
-        import callbacks
-        from callbacks import EpsilonDecay
-        from datamodules import PathsData
-        from lit_ios import modules
-        from lit_ios.modules.evaluation import Margin
-        from lit_ios.policy import StoppingPolicy
-
+    def _settings(self) -> dict[str, Any]:
+        """Return what every variant is trained with."""
         state = self.random_state  # None and generators as scikit-learn takes them
         seed = state if isinstance(state, int) else int(check_random_state(state).randint(2**31))
-        given: dict[str, Any] = {
-            "include_time": self.include_time,
-            "validation_share": self.validation_share,
+        model: dict[str, Any] = {
+            "hidden": self.hidden,
+            "margin": self.margin,
+            "members": self.members,
         }
-        own = {"batch_size": self.batch_size, "lags": self.lags, "folds": self.folds}
-        given |= {name: value for name, value in own.items() if value is not None}
-        data = PathsData(paths, **_plain(variant.data | given), seed=seed)
-        check_choice("margin", self.margin, Margin)
-        with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder, _quiet():
-            torch.manual_seed(seed)
-            arguments = variant.model["init_args"] | {
-                "hidden": list(self.hidden),
-                "margin": self.margin,
-                "learning_rate": self.learning_rate,
-            }
-            arguments |= {} if self.members is None else {"members": self.members}
-            model_class = getattr(modules, variant.model["class_path"])
-            model = model_class.for_data(data, **_plain(arguments | (self.model_args or {})))
-            best = ModelCheckpoint(
-                folder, "best", monitor="val/balanced_accuracy", mode="max",
-                enable_version_counter=False, save_on_train_epoch_end=True,
-            )  # fmt: skip
-            added = zip(variant.callbacks, variant.callback_args, strict=True)
-            decays: list[Any] = [EpsilonDecay()]
-            for name, init_args in added:
-                made = getattr(callbacks, name, None) or getattr(pl.callbacks, name)
-                decays.append(made(**init_args))
-            trainer = pl.Trainer(
-                accelerator="cpu", devices=1, max_epochs=int(self.epochs),
-                callbacks=[*decays, best], logger=False, enable_progress_bar=False,
-                enable_model_summary=False, num_sanity_val_steps=0, default_root_dir=folder,
-            )  # fmt: skip
-            trainer.fit(model, data)
-            score = honest_score(model.choices) if model.choices else np.nan
-            return StoppingPolicy.load(Path(folder) / "best.ckpt"), score
-
-
-def _plain(value: Any) -> Any:
-    """Return numbers of NumPy, as search grids hold them, as Python's, which checkpoints keep."""
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Say nothing while training; leave logging and threads as they were."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
-    levels, threads = [logger.level for logger in loggers], torch.get_num_threads()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            for logger in loggers:
-                logger.setLevel(logging.ERROR)
-            torch.set_num_threads(1)  # best for small networks
-            yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
-            torch.set_num_threads(threads)
+        model |= {"learning_rate": self.learning_rate, **(self.model_args or {})}
+        data: dict[str, Any] = {
+            "batch_size": self.batch_size,
+            "lags": self.lags,
+            "folds": self.folds,
+        }
+        data |= {"include_time": self.include_time, "validation_share": self.validation_share}
+        path, time = (
+            c if isinstance(c, str) else None for c in (self.group_column, self.time_column)
+        )
+        return {
+            "epochs": self.epochs,
+            "seed": seed,
+            "model_args": {name: value for name, value in model.items() if value is not None},
+            "data_args": {name: value for name, value in data.items() if value is not None},
+            "table": TableColumns(path, time, time_unit=self.time_unit),
+        }

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, did_you_mean
 from lit_ios.settings import Settings, gather_options, read_settings
 
 
@@ -57,7 +57,8 @@ def find_variant(name: str) -> Variant:
     """Return a declared variant; refuse a name that is none."""
     known = variants()
     if name not in known:
-        raise UserError(f"there is no variant {name!r}; there are {', '.join(known)}")
+        near = did_you_mean(name, ("auto", *known)) or f"; there are {', '.join(known)}"
+        raise UserError(f"there is no variant {name!r}{near}")
     return known[name]
 
 

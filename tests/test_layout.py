@@ -40,13 +40,16 @@ MAY_IMPORT = {
         "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
         "rule",
     },
+    "rows": {"checks", "policy", "readers", "recognition", "times", "trajectories"},
+    "folds": {"checks", "rows", "trajectories"},
     "policy": {
         "batches", "carry", "checkpoints", "checks", "data_record", "functional", "live",
         "plotting", "readers", "recognition", "rule", "times", "trajectories",
     },
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
-    "__init__", "__main__", "auto", "cli", "estimator", "program", "testing",
+    "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "testing",
+    "training",
 }  # fmt: skip
 DEPLOYED = (
     "batches", "carry", "checkpoints", "checks", "data_record", "functional", "imports", "live",
@@ -155,7 +158,8 @@ def test_listing_runs_loads_no_torch(tmp_path):
 
 PUBLIC = {
     "lit_ios": [
-        "StoppingClassifier", "StoppingPolicy", "Trajectory", "TrajectoryError", "TrajectorySet",
+        "PathFolds", "StoppingClassifier", "StoppingPolicy", "Trajectory", "TrajectoryError",
+        "TrajectorySet", "fit",
     ],
     "lit_ios.rule": [
         "AccumulateMemory", "ColumnEncoder", "ConditionEncoder", "Decisions", "Encoder",

@@ -15,7 +15,13 @@ import torch
 
 from lit_ios.batches import PathBatch, path_batch, path_groups
 from lit_ios.carry import Missing
-from lit_ios.checkpoints import describe, read_checkpoint, rule_weights, write_checkpoint
+from lit_ios.checkpoints import (
+    describe,
+    read_checkpoint,
+    rule_content,
+    rule_weights,
+    write_checkpoint,
+)
 from lit_ios.checks import UserError, check_number
 from lit_ios.data_record import TableColumns
 from lit_ios.live import LiveRule, Stream, Streams
@@ -42,7 +48,7 @@ class StoppingPolicy:
     Args:
         rule: the learnt rule; it is copied, in double precision.
         about: the entry `lit_ios` of a checkpoint: what the rule was trained on.
-        checkpoint: the whole content the rule was loaded from, for `save`.
+        checkpoint: the whole content the rule was loaded from, with which training can go on.
     """
 
     def __init__(
@@ -86,22 +92,40 @@ class StoppingPolicy:
 
     def save(self, file: str | Path) -> None:
         """Write a checkpoint with the threshold as it is now."""
-        if self._checkpoint is None:
-            raise UserError("this policy was not loaded from a checkpoint: save its trainer's")
-        content = dict(self._checkpoint)
+        content = dict(self._checkpoint or rule_content(self.rule, self._about))
         threshold = torch.tensor(self.threshold, dtype=torch.float64)
         content["state_dict"] = content["state_dict"] | {"rule.threshold": threshold}
         promised = None if self.calibration is None else self.calibration._asdict()
-        content["lit_ios"] = self._about | {"calibration": promised}
+        content["lit_ios"] = content["lit_ios"] | {"calibration": promised}
         write_checkpoint(content, file)
 
     # What it is ----------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """Say what it decides by."""
-        members = f", {self.rule.members} members" if self.rule.members > 1 else ""
+        """Say what it decides by, what it was trained on and what it came to."""
+        about, members = self._about, self.rule.members
         named = ", ".join(self.columns[:4]) + (", …" if len(self.columns) > 4 else "")
-        return f"StoppingPolicy({named}; threshold {self.threshold:.4g}{members})"
+        taken = about.get("candidate", "").replace("none", "no memory")
+        parts = [f"{taken} on {named}" if taken else named]
+        if "paths" in about:
+            table = self.table
+            parts += [f"{about['paths']:,} paths ({about['stops']:,} stopped)"]
+            parts[-1] += f" of {table.path!r}" if table.path else ""
+            parts[-1] += f" over {table.time!r}" if table.time else ""
+        parts += [f"{members} members"] if members > 1 else []
+        if self.held_out is not None:
+            parts += [f"held-out balanced accuracy {self.held_out:.2f}"]
+        never = " (never stops)" if self.threshold == math.inf else ""
+        return f"StoppingPolicy: {'; '.join(parts)}; threshold {self.threshold:.4g}{never}"
+
+    @property
+    def held_out(self) -> float | None:
+        """Balanced accuracy (M1) on paths left out in training, where `lit_ios.fit` made it.
+
+        Epoch and threshold were chosen on other paths than those it is measured on.
+        """
+        found = self._about.get("held_out")
+        return None if found is None else float(found)
 
     @property
     def columns(self) -> tuple[str, ...]:

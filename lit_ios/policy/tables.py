@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, check_arguments, did_you_mean
 from lit_ios.data_record import TableColumns
 from lit_ios.readers.columns import Source
 from lit_ios.readers.table import TableRoles, open_file, open_table
@@ -21,11 +21,13 @@ Table = Any  # pandas, polars, pyarrow, a dictionary of columns, or the name of 
 
 def as_arrow(table: Table) -> pa.Table:
     """Return any kind of table as an Arrow table."""
+    _check_shape(table)
     try:
         if _is_pandas(table):
-            return pa.Table.from_pandas(table, preserve_index=False)
-        made = table if isinstance(table, pa.Table) else pa.table(table)
-        return pa.table([_without_views(column) for column in made.columns], made.column_names)
+            made = pa.Table.from_pandas(table, preserve_index=False)
+        else:
+            made = table if isinstance(table, pa.Table) else pa.table(table)
+        return pa.table([_plain(column) for column in made.columns], made.column_names)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise UserError(
             f"a table must be a DataFrame, an Arrow table, a dictionary of columns or a file, got "
@@ -33,10 +35,26 @@ def as_arrow(table: Table) -> pa.Table:
         ) from None
 
 
-def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return polars' text, which Arrow can do little with, as ordinary text."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    return column.cast(pa.large_string()) if pa.types.is_string_view(kind) else column
+def _check_shape(table: Table) -> None:
+    """Refuse one column for a table, and two columns of one name."""
+    kind = type(table).__name__
+    if kind in ("Series", "ChunkedArray", "Index"):
+        raise UserError(f"a table is needed, got a single column ({kind}): give the DataFrame")
+    names = [str(name) for name in getattr(table, "columns", ())] if _is_pandas(table) else []
+    names = table.column_names if isinstance(table, pa.Table) else names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"the table has two columns {twice!r}: rename or drop one of them")
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return polars' text, which Arrow can do little with, and categories of numbers as they are."""
+    coded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if coded else column.type
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return column.cast(kind) if coded and not text else column
 
 
 def same_kind(original: Table, table: pa.Table, rows: IntArray) -> Any:
@@ -72,11 +90,7 @@ def table_roles(
     if path is None or time is None:
         raise UserError("name the columns of paths and times: path='…', time='…' (--path, --time)")
     named = {"path", "time", "features", "categories"}  # by path, time and the rule
-    known = {field.name for field in fields(TableRoles)} - named
-    unknown = sorted(roles.keys() - known)
-    if unknown:
-        near = get_close_matches(unknown[0], sorted(known), n=1) or sorted(known)
-        raise UserError(f"there is no argument {unknown[0]}; did you mean {' or '.join(near)}?")
+    check_arguments(roles, {field.name for field in fields(TableRoles)} - named)
     given = {name: value for name, value in roles.items() if value is not None}
     if "events" in given and not isinstance(given["events"], str | Path):
         given["events"] = as_arrow(given["events"])
@@ -99,9 +113,38 @@ def _as_trained(trained: TableColumns, given: dict[str, Any]) -> dict[str, Any]:
 
 def open_any(table: Table, roles: TableRoles) -> Source:
     """Open a file, or take a table in memory."""
+    for role in ("path", "time", "stop", "censored"):
+        name = getattr(roles, role)
+        if not isinstance(name, str | None):
+            raise UserError(
+                f"{role} must be the name of one column, got {_kind_of(name)}: give its name, "
+                f"{role}='…'"
+            )
     if isinstance(table, str | Path):
         return open_file(table, roles)
-    return open_table(as_arrow(table), roles)
+    made = as_arrow(table)
+    here = roles.others if roles.events is None else [roles.path, roles.time]
+    _check_names(table, set(made.column_names), (*here, *(roles.features or ())))
+    return open_table(made, roles)
+
+
+def _check_names(table: Table, there: set[str], wanted: Sequence[str]) -> None:
+    """Refuse a column that is not there: it is the index, or its name is another."""
+    for name in wanted:
+        if name in there:
+            continue
+        if _is_pandas(table) and name in table.index.names:
+            raise UserError(f"{name!r} is the index of the table, not a column: df.reset_index()")
+        near = did_you_mean(name, there)
+        if near:
+            raise UserError(f"the table has no column {name!r}{near}")
+
+
+def _kind_of(value: object) -> str:
+    """Name what was given; its content may be the user's data."""
+    if isinstance(value, list | tuple):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "a number" if isinstance(value, int | float) else f"a {type(value).__name__}"
 
 
 def _is_pandas(table: Table) -> bool:

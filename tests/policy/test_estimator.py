@@ -17,7 +17,7 @@ from lit_ios import StoppingClassifier
 from lit_ios.checks import UserError
 
 
-def make_rows(paths=40, seed=0):
+def make_rows(paths=40, seed=0, first=0):
     """Walks in the plane that stop on leaving the unit disc, or are censored after 15 rows."""
     rng = np.random.default_rng(seed)
     x, y, groups = [], [], []
@@ -27,12 +27,12 @@ def make_rows(paths=40, seed=0):
         length = outside[0] + 1 if len(outside) else 15
         x += walk[:length].tolist()
         y += [0] * (length - 1) + [int(len(outside) > 0)]
-        groups += [group] * length
+        groups += [first + group] * length
     return np.array(x), np.array(y), np.array(groups)
 
 
 X, Y, GROUPS = make_rows()
-FRESH = make_rows(seed=1)
+FRESH = make_rows(seed=1, first=100)
 
 
 @pytest.fixture(scope="module")
