@@ -48,7 +48,7 @@ def _check_shape(table: Table) -> None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return polars' text, which Arrow can do little with, and categories of numbers as they are."""
+    """Return polars' text and categories of numbers as what Arrow can do more with."""
     coded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if coded else column.type
     if pa.types.is_string_view(kind):
