@@ -214,6 +214,6 @@ def test_a_refused_run_leaves_no_folder(tmp_path):
     file = tmp_path / "plant.csv"
     file.write_text("unit,day,left\n" + "\n".join(rows))
     words = ["fit", str(file), "--path=unit", "--time=day", f"--runs_dir={tmp_path}/runs"]
-    with pytest.raises(SystemExit, match="possible leak: left .* --drop left"):
+    with pytest.raises(SystemExit, match=r"possible leak: left .* --drop left"):
         train.main(words)
     assert not list((tmp_path / "runs").rglob("version_*"))
