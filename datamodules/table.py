@@ -15,7 +15,7 @@ from datamodules.base import TrajectoryDataModule
 from datamodules.declared import NamedRows, Splits
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
-from lit_ios.leaks import find_leaks, refuse_leaks
+from lit_ios.leaks import find_leaks, refuse_leaks, some_paths
 from lit_ios.readers import Missing, TableRoles, read_paths
 from lit_ios.readers.table import (
     Outline,
@@ -129,7 +129,7 @@ class TableData(TrajectoryDataModule):
         super().setup(stage)
         if stage == "fit":
             train, val, _ = self.splits
-            known = train if train is val else train.followed_by(val)
+            known = train if train is val else some_paths(train).followed_by(some_paths(val))
             found = self._all_gather(find_leaks(known, self.keep))
             refuse_leaks([leak for leaks in found for leak in leaks])
 
