@@ -17,6 +17,7 @@ from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
 from lit_ios.leaks import find_leaks, refuse_leaks, some_paths
 from lit_ios.readers import Missing, TableRoles, read_paths
+from lit_ios.readers.dates import holds_dates
 from lit_ios.readers.table import (
     Outline,
     check_trainable,
@@ -116,8 +117,12 @@ class TableData(TrajectoryDataModule):
         roles = self.roles
         return TableColumns(
             roles.path, roles.time, roles.stop, roles.censored,
-            roles.time_unit,
+            roles.time_unit, self._dates,
         )  # fmt: skip
+
+    @cached_property
+    def _dates(self) -> bool:
+        return holds_dates(self.file, self.roles, self.splits.train.times)
 
     @property
     def shared_out(self) -> bool:

@@ -38,6 +38,7 @@ class TableColumns(NamedTuple):
     stop: str | None = None
     censored: str | None = None
     time_unit: TimeUnit = "hours"
+    dates: bool = False  # times are dates, in this unit since 1970
 
 
 class DataRecord(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 
 from lit_ios.leaks import find_leaks
 from lit_ios.readers import Missing, TableError, TableRoles, read_columns, read_paths
+from lit_ios.readers.dates import holds_dates
 from lit_ios.times import TimeUnit
 from lit_ios.trajectories import TrajectorySet
 
@@ -76,7 +77,8 @@ def main(args: list[str] | None = None) -> int:
     from lit_ios.plotting import feature_paths
 
     figure = Path(options.figure or f"{Path(options.file).name.split('.')[0]}_inspect.png")
-    feature_paths(paths).savefig(figure, dpi=120)
+    dates = options.time_unit if holds_dates(options.file, roles, paths.times) else None
+    feature_paths(paths, dates=dates).savefig(figure, dpi=120)
     print(f"\nfigure     {figure}")
     return 0
 
