@@ -13,8 +13,8 @@ setup: .venv/.ready
 	$(PIP) install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup ## train the default model on the embedded simulator and show the result
-	.venv/bin/python train.py fit
+demo: setup ## learn from machines that wear out unseen, and show the result
+	.venv/bin/lit-ios fit --data fatigue --model auto --quick --trainer.max_epochs 60
 
 test: setup ## all tests, on two processes
 	.venv/bin/python -m pytest -n 2 --dist worksteal

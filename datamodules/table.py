@@ -15,7 +15,8 @@ from datamodules.base import TrajectoryDataModule
 from datamodules.declared import NamedRows, Splits, static_features
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
-from lit_ios.readers import Missing, TableRoles, read_paths
+from lit_ios.leaks import MOST_ROWS, find_leaks, refuse_leaks
+from lit_ios.readers import Duplicates, Missing, TableRoles, Unknown, read_paths
 from lit_ios.readers.table import (
     Outline,
     check_trainable,
@@ -45,15 +46,28 @@ class TableData(TrajectoryDataModule):
         time: numbers, or dates.
         features: columns the state is made of; null for all that have no other role. Columns of
             text become one 0/1 feature per category.
-        stop: 1 where the expert stopped, else 0; a path without 1 is censored. Without
-            this column the last row of each path is its stop.
+        drop: columns that are left out of the features.
+        keep: features that are meant to be there, however much they tell about the stop.
+        stop: 1 where the expert stopped, else 0; or the outcome of a path on all of its rows. A
+            path without 1 is censored. Without this column the last row of each path is its stop.
         censored: 1 on the rows of paths that were censored.
+        stop_value: value of `stop` that means the stop, where it is not 1, yes, true, on; all
+            others mean none.
+        events: a second table with one row per path: `path`, and `stop`, `censored`, the time of
+            the event (a column named as `time`) or several of them.
+        date_format: how dates in `time` are written, e.g. %d.%m.%Y; null for ISO 8601.
+        duplicates: what to do about identical rows: refuse them or keep the first.
         val_file: a table of validation paths; null to take a share of the training paths.
         test_file: a table of test paths; null to take a share of all paths.
         test_share: share of the paths held out for the test, without `test_file`.
-        missing: what to do about missing and infinite values.
+        missing: what to do about missing and infinite values: refuse them, drop the row, take the
+            last value before in the path, or impute one from the training rows.
         sort: put the rows of each path into the order of time, instead of asking for it.
         time_unit: unit of time where the time column holds dates.
+        separator: of the columns of a CSV file, e.g. ; or tab; null to find it out.
+        decimal: mark of decimals in a CSV file; null to find it out.
+        unknown: what to do about categories that were not there in training: refuse them, or take
+            them as missing.
         **kwargs: see TrajectoryDataModule.
     """
 
@@ -64,14 +78,23 @@ class TableData(TrajectoryDataModule):
         path: str,
         time: str,
         features: list[str] | None = None,
+        drop: list[str] | None = None,
+        keep: list[str] | None = None,
         stop: str | None = None,
         censored: str | None = None,
+        stop_value: str | None = None,
+        events: str | None = None,
+        date_format: str | None = None,
+        duplicates: Duplicates = "error",
         val_file: str | None = None,
         test_file: str | None = None,
         test_share: float = 0.3,
         missing: Missing = "error",
         sort: bool = False,
         time_unit: TimeUnit = "hours",
+        separator: str | None = None,
+        decimal: str | None = None,
+        unknown: Unknown = "error",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -80,16 +103,25 @@ class TableData(TrajectoryDataModule):
         self.file, self.val_file, self.test_file = file, val_file, test_file
         self.test_share, self.labelled = test_share, True
         self._read_shares = False  # whether what was read is the share of this process
+        self.keep = tuple(keep or ())
         self.name = Path(file).name.split(".")[0] or "table"
         self.roles = TableRoles(
             path=path,
             time=time,
             features=None if features is None else tuple(features),
+            drop=tuple(drop or ()),
             stop=stop,
             censored=censored,
+            stop_value=stop_value,
+            events=events,
+            date_format=date_format,
+            duplicates=duplicates,
             missing=missing,
             sort=sort,
             time_unit=time_unit,
+            separator=separator,
+            decimal=decimal,
+            unknown=unknown,
         )
 
     @cached_property
@@ -115,20 +147,27 @@ class TableData(TrajectoryDataModule):
         return static_features(self.encoder, self.splits)
 
     def setup(self, stage: str) -> None:
-        """Read the data; several processes read their shares when they know of each other."""
+        """Read the data; before training, ask about features that give the stop away.
+
+        Several processes read their shares when they know of each other.
+        """
         if self.shared_out and not self._read_shares:
             self.forget()
             self._read_shares = True
         super().setup(stage)
+        if stage == "fit":
+            train, val, _ = self.splits
+            enough = train is val or len(train.states) > MOST_ROWS  # a copy that is not needed
+            known = train if enough else train.followed_by(val)
+            found = self._all_gather(find_leaks(known, self.keep))
+            refuse_leaks([leak for leaks in found for leak in leaks])
 
     @property
     def table(self) -> TableColumns:
         """Which column of the file means what."""
         roles = self.roles
-        return TableColumns(
-            roles.path, roles.time, roles.stop, roles.censored,
-            roles.time_unit,
-        )  # fmt: skip
+        kept = {name: getattr(roles, name) for name in TableColumns._fields}
+        return TableColumns(**kept)
 
     @property
     def shared_out(self) -> bool:
@@ -150,7 +189,7 @@ class TableData(TrajectoryDataModule):
     def for_prediction(self) -> None:
         """Read neither stops nor censoring: nobody has decided on these paths yet."""
         self.labelled = False
-        self._read_with(replace(self.roles, stop=None, censored=None))
+        self._read_with(replace(self.roles, stop=None, censored=None, stop_value=None, events=None))
 
     def named_rows(self, paths: TrajectorySet) -> NamedRows:
         """Return path and time of each row as they stand in the file."""

@@ -1,19 +1,27 @@
 """Inverse optimal stopping: learn when to stop from experts who stopped.
 
-Importing this package loads neither torch nor Lightning; its subpackages do.
+Importing this package loads nothing but itself; what is asked for is loaded then.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from lit_ios.trajectories import Trajectory, TrajectoryError, TrajectorySet
 
 if TYPE_CHECKING:
     from lit_ios.estimator import StoppingClassifier
     from lit_ios.fitting import fit
     from lit_ios.folds import PathFolds
     from lit_ios.policy import StoppingPolicy
+    from lit_ios.trajectories import Trajectory, TrajectoryError, TrajectorySet
 
+_PLACES = {
+    "PathFolds": "lit_ios.folds",
+    "StoppingClassifier": "lit_ios.estimator",
+    "StoppingPolicy": "lit_ios.policy",
+    "Trajectory": "lit_ios.trajectories",
+    "TrajectoryError": "lit_ios.trajectories",
+    "TrajectorySet": "lit_ios.trajectories",
+    "fit": "lit_ios.fitting",
+}
 __all__ = [
     "PathFolds",
     "StoppingClassifier",
@@ -24,16 +32,9 @@ __all__ = [
     "fit",
 ]
 
-_LATER = {  # where names are that need torch, Lightning or scikit-learn
-    "PathFolds": "lit_ios.folds",
-    "StoppingClassifier": "lit_ios.estimator",
-    "StoppingPolicy": "lit_ios.policy",
-    "fit": "lit_ios.fitting",
-}
-
 
 def __getattr__(name: str) -> Any:
-    """Load what needs them when it is first asked for."""
-    if name not in _LATER:
+    """Load what is asked for."""
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    return getattr(import_module(_PLACES[name]), name)

@@ -27,7 +27,7 @@ from lit_ios.settings import Settings, gather_options, merge_settings, read_sett
 from lit_ios.variants import settings_by_name
 
 
-def auto_run(args: list[str], default_config: Path) -> AutoRun | None:
+def auto_run(args: list[str], default_config: Path, program: str = "lit-ios") -> AutoRun | None:
     """Return the run of the recipe that a command line asks for; None if it asks for another.
 
     One's own table is trained on by the recipe unless a model is given.
@@ -35,12 +35,13 @@ def auto_run(args: list[str], default_config: Path) -> AutoRun | None:
     Args:
         args: words of the command line.
         default_config: settings that everything starts from.
+        program: as the user calls it.
     """
     resumed, words = gather_options(args, "--resume")
     if resumed:
         if words != ["fit"]:
             raise UserError("--resume FOLDER goes with fit alone: the run's own settings are taken")
-        return AutoRun.resumed(Path(resumed[0]), default_config)
+        return AutoRun.resumed(Path(resumed[0]), default_config, program)
     models, words = gather_options(args, "--model")
     files, words = gather_options(words, "--config", "-c")
     allow, words = gather_options(words, "--allow")
@@ -51,14 +52,21 @@ def auto_run(args: list[str], default_config: Path) -> AutoRun | None:
             raise UserError("--quick goes with --model auto")
         return None
     if words[:1] != ["fit"]:
-        raise UserError("--model auto goes with fit; other commands take --ckpt_path FILE")
+        raise UserError("--model auto goes with fit; other commands take RUN")
     if any(word.startswith("--ckpt_path") for word in words):
         raise UserError("auto trains from the beginning, or goes on with --resume FOLDER")
     if any(word.startswith("--data.init_args.seed") for word in words):
         raise UserError("data.init_args.seed follows --seed_everything: give that instead")
-    options = [word for word in words[1:] if word != "--quick"]
+    options = [_absolute(word) for word in words[1:] if word != "--quick"]
     found = [str(Path(file).absolute()) for file in files]
-    return AutoRun(found, options, default_config, "--quick" in words, allow=allow)
+    return AutoRun(found, options, default_config, "--quick" in words, allow=allow, program=program)
+
+
+def _absolute(word: str) -> str:
+    """Return an option so that it names the same file from any folder."""
+    name, _, value = word.partition("=")
+    is_file = name.startswith("--data.init_args.") and name.endswith(("file", "events"))
+    return f"{name}={Path(value).absolute()}" if is_file and value else word
 
 
 def _own_table(args: list[str], files: list[str]) -> bool:
@@ -80,6 +88,7 @@ class AutoRun:
         quick: train one candidate only.
         folder: of a run to go on with; None for a new one.
         allow: packages that classes may be imported from beside the trusted ones.
+        program: as the user calls it.
     """
 
     def __init__(
@@ -90,20 +99,24 @@ class AutoRun:
         quick: bool = False,
         folder: Path | None = None,
         allow: Sequence[str] = (),
+        program: str = "lit-ios",
     ) -> None:
         self.files, self.options, self.default_config = files, options, default_config
         self.quick, self.folder, self.allow = quick, folder, list(allow)
+        self.program = program
 
     @classmethod
-    def resumed(cls, folder: Path, default_config: Path) -> AutoRun:
+    def resumed(cls, folder: Path, default_config: Path, program: str) -> AutoRun:
         """Go on with a run that was interrupted."""
         try:
             known = json.loads((folder / "auto.json").read_text())
             given = known["files"], known["options"], default_config, known["quick"], folder
             allow = known["allow"]
         except (OSError, ValueError, KeyError, TypeError):
-            raise UserError(f"--resume: {folder} is not the folder of an auto run") from None
-        return cls(*given, allow)
+            raise UserError(
+                f"--resume: {folder} is not the folder of an auto run: give one"
+            ) from None
+        return cls(*given, allow, program)
 
     def go(self) -> Any:
         """Train what is missing, take the best candidate and test it; return the test's CLI."""
@@ -118,7 +131,7 @@ class AutoRun:
                 )
             except (SystemExit, KeyboardInterrupt):
                 if self.folder is not None and (self.folder / "auto.json").is_file():
-                    print(f"\nauto: go on with  python train.py fit --resume {self.folder}")
+                    print(f"\nauto: go on with  {self.program} fit --resume {self.folder}")
                 raise
         taken = best_of(scores)
         print(table(scores, taken))

@@ -11,6 +11,7 @@ Beside what Lightning keeps, a checkpoint has an entry `lit_ios` of plain values
     paths, stops      how many paths it was trained on, and how many of them were stopped
     candidate, held_out    what training in this program took, and its cross-fitted accuracy
     calibration       how the threshold was chosen, if it was
+    calibrated_on     fingerprints of the paths it was chosen on
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import warnings
+from argparse import ArgumentError
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -26,8 +27,10 @@ from lit_ios.data_record import InputSettings
 from lit_ios.imports import TRUSTED, allow_packages, check_import
 from lit_ios.metrics import MissingClassWarning
 from lit_ios.modules import StoppingModule
+from lit_ios.program.mistakes import explain, nearest
+from lit_ios.recognition import calibration_note
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
-from lit_ios.variants import settings_by_name, variant_name
+from lit_ios.variants import configs_folder, settings_by_name, variant_name
 
 COMMANDS = ("fit", "validate", "test", "predict")
 
@@ -62,8 +65,10 @@ class StoppingCLI(LightningCLI):
             named, others = settings_by_name(others, role)
             files += named
         cls.checkpoint = _checkpoint(others)
-        if cls.checkpoint is None and others[0] != "fit":
-            raise UserError(f"{others[0]} needs a checkpoint: --ckpt_path FILE")
+        if cls.checkpoint is None and others[0] != "fit" and "--help" not in others:
+            raise UserError(
+                f"{others[0]} needs a checkpoint: {others[0]} RUN, a run folder or a checkpoint"
+            )
         given = files or any(word.startswith("--data") for word in others)
         if cls.checkpoint is not None and not run_config(cls.checkpoint) and not given:
             raise UserError(
@@ -78,8 +83,8 @@ class StoppingCLI(LightningCLI):
         """Carry out a command, its first word, under settings and the options that follow it."""
         for path in (*_class_paths(settings), *_named_classes(others)):
             check_import(path)
-        _check_class("model", settings, StoppingModule)
-        _check_class("data", settings, LightningDataModule)
+        _check_class("model", settings, others, StoppingModule)
+        _check_class("data", settings, others, LightningDataModule)
         return cls(
             model_class=StoppingModule,
             subclass_mode_model=True,
@@ -93,6 +98,22 @@ class StoppingCLI(LightningCLI):
         """Let settings and options win over the checkpoint's where the run's settings are known."""
         if not run_config(self.checkpoint):
             super()._parse_ckpt_path()
+
+    def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
+        """Let mistakes be raised, to be explained; take no beginning of a name for the name."""
+        parser = super().init_parser(**kwargs)
+        parser.exit_on_error = parser.allow_abbrev = False
+        return parser
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Answer mistakes in one line, without quoting files."""
+        try:
+            super().parse_arguments(parser, args)
+        except ArgumentError as error:
+            known = self._subcommand_parsers[args[0]]._option_string_actions
+            bases: list[type] = [StoppingModule, LightningDataModule, Callback, Logger]
+            classes = {cls.__name__: cls for base in bases for cls in _subclasses(base)}
+            raise explain(str(error), args[3:], known, classes) from None
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add our options, and link what the model must know of the data."""
@@ -156,6 +177,20 @@ class StoppingCLI(LightningCLI):
             self.datamodule.setup(self.subcommand)
         if self.checkpoint is not None:
             _check_fit(self.checkpoint, self.model)
+            if self.trainer.world_size == 1:
+                self._say_if_calibrated_on_these()
+
+    def _say_if_calibrated_on_these(self) -> None:
+        """Say so if the paths that are measured chose the threshold."""
+        part, what = {"validate": ("val", "validation"), "test": ("test", "test")}.get(
+            str(self.subcommand), ("", "")
+        )
+        paths = getattr(getattr(self.datamodule, "splits", None), part, None) if part else None
+        if paths is not None:
+            assert self.checkpoint is not None
+            note = calibration_note(paths, read_checkpoint(self.checkpoint)["lit_ios"], what)
+            if note is not None:
+                print(f"note: {note}")
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Choose run folder and strategy where the user has not."""
@@ -253,12 +288,18 @@ def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
         )
 
 
-def _check_class(role: str, settings: Settings, base: type) -> None:
+def _check_class(role: str, settings: Settings, words: list[str], base: type) -> None:
     """Refuse a class name that is not one of ours, listing those there are."""
-    name = str((settings.get(role) or {}).get("class_path", ""))
+    given, _ = gather_options(words, f"--{role}")
     known = {cls.__name__ for cls in _subclasses(base)}
-    if "." not in name and name not in known:
-        raise UserError(f"{role}: no class {name!r}; there are {', '.join(sorted(known))}")
+    for name in (str((settings.get(role) or {}).get("class_path", "")), *given):
+        if "." in name or name in known:
+            continue
+        shipped = [file.stem for file in configs_folder().glob(f"{role}/*.yaml")]
+        near = nearest(name, [*shipped, *known]) if given else None
+        advice = f"did you mean {near}?" if near else f"there are {', '.join(sorted(known))}"
+        what = f"--{role}: there is no" if given else f"{role}: no class"
+        raise UserError(f"{what} {name!r}; {advice}")
 
 
 def allow_imports(packages: list[str]) -> None:

@@ -35,13 +35,18 @@ class Inputs(NamedTuple):
 
 
 class TableColumns(NamedTuple):
-    """How the rows of a table of paths are found again; None where there was no table."""
+    """How a table of paths was read, and is read again; None where there was no table."""
 
     path: str | None = None
     time: str | None = None
     stop: str | None = None
     censored: str | None = None
     time_unit: TimeUnit = "hours"
+    stop_value: str | None = None
+    date_format: str | None = None
+    separator: str | None = None  # None: as the file is written
+    decimal: str | None = None
+    missing: str = "error"
 
 
 class DataRecord(NamedTuple):

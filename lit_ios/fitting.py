@@ -10,7 +10,7 @@ from typing import Any
 from lit_ios.checks import UserError, check_arguments, check_number
 from lit_ios.data_record import TableColumns
 from lit_ios.policy import StoppingPolicy
-from lit_ios.policy.tables import Table, open_any
+from lit_ios.policy.tables import Table, open_any, plain_roles
 from lit_ios.readers import TableRoles
 from lit_ios.readers.table import source_paths
 from lit_ios.recipe import folds_for, read_recipe
@@ -91,12 +91,7 @@ def _roles(
     for name, value in (("path", path), ("time", time)):
         if value is None:
             raise UserError(f"name the column of {name}s: fit(table, path='…', time='…')")
-    lists = {}
-    for name, value in given.items():
-        if name in ("features", "drop") and isinstance(value, str):
-            raise UserError(f"{name} must be a list of columns, got {value!r}: write [{value!r}]")
-        lists[name] = tuple(value) if isinstance(value, list) else value
-    return TableRoles(path=path, time=time, stop=stop, **lists)  # type: ignore[arg-type]
+    return TableRoles(**plain_roles(path=path, time=time, stop=stop, **given))
 
 
 def _check_stops(stopped: BoolArray) -> None:

@@ -1,17 +1,16 @@
-"""What a table holds, before training on it: `python -m lit_ios.inspect my.csv --help`."""
+"""What a table holds, before training on it: `lit-ios inspect my.csv`."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 import numpy as np
 
-from lit_ios.readers import Missing, TableError, TableRoles, read_columns, read_paths
-from lit_ios.times import TimeUnit
+from lit_ios.checks import UserError
+from lit_ios.leaks import find_leaks
+from lit_ios.readers import TableError, TableRoles, read_columns, read_paths
 from lit_ios.trajectories import TrajectorySet
 
 
@@ -50,48 +49,32 @@ def describe_paths(paths: TrajectorySet) -> Iterator[str]:
         )
 
 
-def main(args: list[str] | None = None) -> int:
-    """Print what the file holds and what would be rejected; return 1 if it would be."""
-    options = _parser().parse_args(args)
-    roles = TableRoles(
-        path=options.path,
-        time=options.time,
-        features=None if options.features is None else tuple(options.features),
-        stop=options.stop,
-        censored=options.censored,
-        missing=options.missing,
-        sort=options.sort,
-        time_unit=options.time_unit,
-    )
+def inspect_table(file: str, roles: Mapping[str, Any], figure: Path | None = None) -> None:
+    """Print what a file holds; what would be rejected is an error.
+
+    Args:
+        file: CSV, compressed CSV or Parquet file, or a folder of them.
+        roles: arguments of TableRoles. Without path and time, columns are all that is shown.
+        figure: PNG file to draw; <file>_inspect.png by default.
+    """
+    print("\n".join(describe_columns(file)))
+    unnamed = [role for role in ("path", "time") if role not in roles]
+    if unnamed:
+        wanted = " and ".join(f"--{role} COLUMN" for role in unnamed)
+        print(f"\nto see its paths, say which column is what: add {wanted}")
+        return
+    known: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()
+    }
     try:
-        print("\n".join(describe_columns(options.file)))
-        paths = read_paths(options.file, roles)
+        paths = read_paths(file, TableRoles(**known))
     except TableError as error:
-        print(f"\nwould be rejected: {error}", file=sys.stderr)
-        return 1
+        raise UserError(f"would be rejected: {error}") from None
     print("\n" + "\n".join(describe_paths(paths)))
+    for leak in find_leaks(paths):
+        print(f"possible leak: {leak.sentence}")
     from lit_ios.plotting import feature_paths
 
-    figure = Path(options.figure or f"{Path(options.file).name.split('.')[0]}_inspect.png")
-    feature_paths(paths).savefig(figure, dpi=120)
-    print(f"\nfigure     {figure}")
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m lit_ios.inspect", description=__doc__)
-    parser.add_argument("file", help="CSV, compressed CSV or Parquet file, or a folder of them")
-    parser.add_argument("--path", required=True, help="names the path a row belongs to")
-    parser.add_argument("--time", required=True, help="numbers or dates")
-    parser.add_argument("--features", nargs="+", help="columns of the state (default: the rest)")
-    parser.add_argument("--stop", help="1 where the expert stopped")
-    parser.add_argument("--censored", help="1 on the rows of censored paths")
-    parser.add_argument("--missing", choices=get_args(Missing), default="error")
-    parser.add_argument("--sort", action="store_true", help="sort the rows of each path by time")
-    parser.add_argument("--time_unit", choices=get_args(TimeUnit), default="hours")
-    parser.add_argument("--figure", help="PNG file to draw (default: <file>_inspect.png)")
-    return parser
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    target = figure or Path(f"{Path(file).name.split('.')[0]}_inspect.png")
+    feature_paths(paths).savefig(target, dpi=120)
+    print(f"\nfigure     {target}")

@@ -1,7 +1,7 @@
-"""Metrics M1–M6 as torchmetrics: states add across batches and processes.
+"""Metrics M1–M7 as torchmetrics: states add across batches and processes.
 
-M1–M5 take the margin of every row of whole paths and the paths themselves; M6 takes decisions on
-a grid and the truth there. A class that is absent gives NaN and one warning.
+M1–M5 and M7 take the margin of every row of whole paths and the paths themselves; M6 takes
+decisions on a grid and the truth there. A class that is absent gives NaN and one warning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lit_ios.functional.frontier import (
     frontier_area,
     records,
 )
-from lit_ios.functional.outcomes import balance_counts, outcome
+from lit_ios.functional.outcomes import alarm_counts, balance_counts, outcome
 from lit_ios.imports import import_class
 
 
@@ -134,6 +134,60 @@ class EventMissRate(_CountingMetric):
     def compute(self) -> Tensor:
         """Return the rate."""
         return self._share(self.missed, self.events, "stopped paths")
+
+
+class FalseAlarmRate(_CountingMetric):
+    """M7: share of censored paths that are stopped."""
+
+    higher_is_better = False
+    false_alarms: Tensor
+    censored: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._count("false_alarms", "censored")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Count censored paths that are stopped."""
+        counts = alarm_counts(outcome(margin, paths, threshold), paths)
+        self.false_alarms += counts.false_alarms
+        self.censored += counts.censored
+
+    def compute(self) -> Tensor:
+        """Return the rate."""
+        return self._share(self.false_alarms, self.censored, "censored paths")
+
+
+class AlarmsPerTime(_CountingMetric):
+    """M7: first stops where the expert went on, per unit of observed time.
+
+    Args:
+        window: stops of stopped paths within this time of the expert's are no alarms, nor does
+            that time count.
+        **kwargs: see torchmetrics.Metric.
+    """
+
+    higher_is_better = False
+    alarms: Tensor
+    observed_time: Tensor
+
+    def __init__(self, window: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.window = window
+        self._count("alarms")
+        zero = torch.tensor(0.0, dtype=torch.float64)
+        self.add_state("observed_time", zero, dist_reduce_fx="sum")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Count alarms, and add up the time in which they could fall."""
+        counts = alarm_counts(outcome(margin, paths, threshold), paths, self.window)
+        self.alarms += counts.alarms
+        self.observed_time += counts.observed_time
+
+    def compute(self) -> Tensor:
+        """Return alarms per unit of time; NaN if no time was observed."""
+        rate = self._share(self.alarms, self.observed_time, "paths observed for any time")
+        return (rate if self.observed_time > 0 else rate * torch.nan).float()
 
 
 class TimeToEvent(_CountingMetric):
@@ -309,7 +363,7 @@ class GridIoU(_GridMetric):
 def path_metrics(
     prefix: str, frontier: bool = False, own: Mapping[str, str] | None = None, **kwargs: Any
 ) -> MetricCollection:
-    """Return M1–M4, and with `frontier` M5, under the names they are logged by.
+    """Return M1–M4 and M7, and with `frontier` M5, under the names they are logged by.
 
     Args:
         prefix: of the names.
@@ -321,6 +375,8 @@ def path_metrics(
         "balanced_accuracy": BalancedAccuracy(**kwargs),
         "region_balanced_accuracy": RegionBalancedAccuracy(**kwargs),
         "event_miss_rate": EventMissRate(**kwargs),
+        "false_alarm_rate": FalseAlarmRate(**kwargs),
+        "alarms_per_time": AlarmsPerTime(**kwargs),
         "time_to_event_mean": TimeToEvent(**kwargs),
         "time_to_event_median": TimeToEvent(0.5, **kwargs),
         "time_to_event_q25": TimeToEvent(0.25, **kwargs),

@@ -6,6 +6,7 @@ A threshold must not be calibrated on training paths, also if they were renamed 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,24 @@ def recognised(paths: TrajectorySet, known: Fingerprints) -> list[str]:
             rows = np.unique(found[paths.offsets[number] : paths.offsets[number + 1]])
             met[number] |= 2 * count >= np.searchsorted(rows, last[other], side="right")
     return [name for name, there in zip(paths.names, met, strict=True) if there]
+
+
+def calibration_note(paths: TrajectorySet, about: Mapping[str, Any], what: str = "") -> str | None:
+    """Say that a threshold was calibrated on some of these paths; None if it was not.
+
+    Args:
+        paths: of raw columns.
+        about: the entry `lit_ios` of a checkpoint.
+        what: kind of paths, in the sentence.
+    """
+    met = recognised(paths, about.get("calibrated_on") or {})
+    if not met:
+        return None
+    named = f"{what} paths".strip()
+    return (
+        f"the threshold was calibrated on {len(met)} of these {len(paths)} {named}: these figures "
+        "are not of fresh paths"
+    )
 
 
 def row_hashes(values: FloatArray) -> Hashes:

@@ -31,12 +31,17 @@ def read_settings(file: str | Path) -> Settings:
         settings = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"--config: cannot read {file}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"--config: {file} is not valid YAML: {error}") from None
+    except (yaml.YAMLError, ValueError) as error:  # whose text quotes the file
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" in line {mark.line + 1}"
+        raise UserError(f"--config: {file} is not valid YAML{where}: correct it") from None
     if settings is None:
         return {}
     if not isinstance(settings, dict):
-        raise UserError(f"--config: {file} must hold settings by name, got {settings!r}")
+        raise UserError(
+            f"--config: {file} does not hold settings by name, such as `trainer: {{max_epochs: "
+            "9}}`; a table is given by --data"
+        )
     return settings
 
 

@@ -286,7 +286,7 @@ def check_data(data: TrajectoryDataModule) -> None:
     _demand(same, "two epochs of one number give different batches")
     raw = data.splits.test
     once = data.encoder.paths(raw).states
-    data.read_as(record.inputs.plain())
+    data.read_as(dict(record.inputs.plain()))
     _close(data.encoder.paths(raw).states, once, "the encoder of a checkpoint is another")
 
 

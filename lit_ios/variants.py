@@ -83,13 +83,19 @@ def variant_of(name: str, label: str, settings: Settings) -> Variant:
 
 
 def settings_by_name(words: list[str], role: str) -> tuple[list[str], list[str]]:
-    """Take `--data NAME` or `--model NAME` of a shipped settings file out of a command line."""
+    """Take `--data NAME` or `--model NAME` of settings out of a command line: (files, others).
+
+    Settings are shipped ones, or a YAML file.
+    """
     known = {file.stem: str(file) for file in configs_folder().glob(f"{role}/*.yaml")}
     given, others = gather_options(words, f"--{role}")
+    files = []
     for name in given:
-        if name not in known:
+        if name in known or name.endswith((".yaml", ".yml")):
+            files.append(known.get(name, name))
+        else:
             others.append(f"--{role}={name}")  # of a class
-    return [known[name] for name in given if name in known], others
+    return files, others
 
 
 def variant_name(model: object, datamodule: Any, callbacks: Iterable[object]) -> str:

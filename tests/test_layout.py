@@ -8,6 +8,8 @@ import sys
 import pytest
 from repository import ROOT
 
+from lit_ios import program
+
 # what each part of the library may know, imports inside functions included
 MAY_IMPORT = {
     "checks": set(),
@@ -29,9 +31,10 @@ MAY_IMPORT = {
     "runtime": {"carry", "checks", "live", "trajectories"},
     "data_record": {"carry", "imports", "recognition", "sampling", "times"},
     "checkpoints": {"checks"},
+    "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
     "plotting": {"trajectories"},
-    "inspect": {"plotting", "readers", "times", "trajectories"},
+    "inspect": {"checks", "leaks", "plotting", "readers", "trajectories"},
     "modules": {
         "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
         "rule",
@@ -44,7 +47,8 @@ MAY_IMPORT = {
     },
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
-    "__init__", "__main__", "auto", "cli", "estimator", "fitting", "testing", "training",
+    "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "testing",
+    "training",
 }  # fmt: skip
 DEPLOYED = (
     "batches", "carry", "checkpoints", "checks", "data_record", "functional", "imports", "live",
@@ -137,9 +141,18 @@ def test_importing_the_policy_loads_torch_and_nothing_else_heavy():
     assert not (HEAVY | {"scipy", "pyarrow"}) & loaded
 
 
-def test_help_of_the_program_loads_neither_torch_nor_lightning():
-    loaded = modules_loaded_by("import train; train.main(['--help'])")
-    assert not {"torch", "pytorch_lightning"} & loaded
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], *([c, "--help"] for c in program.start.COMMANDS)], ids=str
+)
+def test_help_of_the_program_loads_nothing_heavy(words):
+    loaded = modules_loaded_by(f"import train; train.main({words})")
+    assert not {"torch", "numpy", "pyarrow", "pytorch_lightning", "matplotlib"} & loaded
+
+
+def test_listing_runs_loads_no_torch(tmp_path):
+    (tmp_path / "runs/a/b/version_0/checkpoints").mkdir(parents=True)
+    loaded = modules_loaded_by(f"import train; train.main(['runs', {str(tmp_path)!r}])")
+    assert not {"torch", "numpy", "pytorch_lightning"} & loaded
 
 
 PUBLIC = {
@@ -160,8 +173,12 @@ PUBLIC = {
         "Calibration", "Decision", "Decisions", "Explanation", "FrontierCurve", "StoppingPolicy",
         "Stream", "Streams",
     ],
+    "lit_ios.program": ["main", "run"],
     "lit_ios.live": ["Decision", "Decisions", "LiveRule", "Observations", "Stream", "Streams"],
-    "lit_ios.readers": ["Missing", "TableError", "TableRoles", "read_columns", "read_paths"],
+    "lit_ios.readers": [
+        "Duplicates", "Missing", "TableError", "TableRoles", "Unknown", "read_columns",
+        "read_paths",
+    ],
     "datamodules": [
         "AzureData", "BoundaryExitData", "ChangePointData", "FatigueData", "GainStoppingData",
         "NamedRows", "Oversampling", "PathLoader", "PathsData", "SatisficingData", "Shard",

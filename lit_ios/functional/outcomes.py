@@ -1,4 +1,4 @@
-"""What a stopping rule did on paths whose events are known: the counts behind M1–M4."""
+"""What a stopping rule did on paths whose events are known: the counts behind M1–M4 and M7."""
 
 from __future__ import annotations
 
@@ -28,12 +28,24 @@ class BalanceCounts(NamedTuple):
     continue_rows: Tensor
 
 
+class AlarmCounts(NamedTuple):
+    """First stops where the expert went on (M7)."""
+
+    false_alarms: Tensor  # censored paths that are stopped
+    censored: Tensor
+    alarms: Tensor  # first stops on rows where the expert went on, of all paths
+    observed_time: Tensor  # in which they could fall, in the data's unit
+
+
 class Measured(NamedTuple):
-    """M1, M3 and M4 of some paths; NaN where they are not defined."""
+    """M1, M3, M4 and M7 of some paths; NaN where they are not defined."""
 
     balanced_accuracy: float
     event_miss_rate: float
     time_to_event: float  # mean
+    false_alarm_rate: float
+    censored: int  # paths
+    stopped_at_first_row: float  # share of all paths
 
 
 def outcome(margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> Outcome:
@@ -59,8 +71,27 @@ def balance_counts(result: Outcome, paths: PathBatch) -> BalanceCounts:
     )
 
 
+def alarm_counts(result: Outcome, paths: PathBatch, window: float = 0.0) -> AlarmCounts:
+    """Count what M7 is made of: first stops earlier than `window` before the expert's.
+
+    On a censored path every stop is an alarm. With `window` 0 alarms are the first stops on
+    continue rows.
+    """
+    first_row = paths.first_row[paths.last_row]
+    begin, end = paths.time[first_row].double(), paths.time[paths.last_row].double()
+    latest = torch.where(paths.stopped, end - window, end)
+    stop_row = torch.where(result.caught, first_row + result.stop_step, paths.last_row)
+    early = ~paths.stopped | (paths.time[stop_row].double() < latest)
+    return AlarmCounts(
+        false_alarms=(result.caught & ~paths.stopped).sum(),
+        censored=(~paths.stopped).sum(),
+        alarms=(result.caught & early).sum(),
+        observed_time=(latest - begin).clamp(min=0).sum(),
+    )
+
+
 def measure(margin: Tensor, paths: PathBatch, threshold: float) -> Measured:
-    """Return M1, M3 and the mean of M4 of these paths at a threshold."""
+    """Return M1, M3, the mean of M4 and M7 of these paths at a threshold."""
     # of stopped paths alone, as the frontier is
     paths = paths._replace(event_time=event_times(paths).where(paths.stopped, torch.nan))
     result = outcome(margin, paths, threshold)
@@ -68,4 +99,12 @@ def measure(margin: Tensor, paths: PathBatch, threshold: float) -> Measured:
     caught = counts.caught / counts.events
     continued = counts.continued / counts.continue_rows
     left = result.time_left[result.time_left.isfinite()]
-    return Measured(float((caught + continued) / 2), float(1 - caught), float(left.mean()))
+    alarms = alarm_counts(result, paths)
+    return Measured(
+        balanced_accuracy=float((caught + continued) / 2),
+        event_miss_rate=float(1 - caught),
+        time_to_event=float(left.mean()),
+        false_alarm_rate=float(alarms.false_alarms / alarms.censored),
+        censored=int(alarms.censored),
+        stopped_at_first_row=float((result.stop_step == 0).double().mean()),
+    )

@@ -58,7 +58,7 @@ class RuleEvaluation(pl.LightningModule):
         return self.val_threshold is not None and trains
 
     def on_validation_epoch_end(self) -> None:
-        """Log M1–M4, at a threshold chosen now if that is asked for."""
+        """Log M1–M4 and M7, at a threshold chosen now if that is asked for."""
         chosen = {}
         if self._chooses_threshold():
             assert self.val_threshold is not None
@@ -82,7 +82,7 @@ class RuleEvaluation(pl.LightningModule):
         self.test_metrics.update(self(batch).margin, batch, self.rule.threshold)
 
     def on_test_epoch_end(self) -> None:
-        """Log M1–M5."""
+        """Log M1–M5 and M7."""
         self.log_dict(self.test_metrics.compute())
         self.test_metrics.reset()
 

@@ -62,6 +62,9 @@ class Calibration(NamedTuple):
     event_miss_rate: float
     time_to_event: float  # mean; NaN if nothing is caught
     balanced_accuracy: float
+    false_alarm_rate: float | None  # share of censored paths that are stopped; None without any
+    censored: int  # paths
+    stopped_at_first_row: float  # share of all paths
     level: float | None = None  # of the event-miss rate, guaranteed in the mean over fresh paths
 
 
@@ -90,5 +93,8 @@ def calibrate(margin: Tensor, batch: PathBatch, goal: Goal) -> Calibration:
         event_miss_rate=measured.event_miss_rate,
         time_to_event=measured.time_to_event,
         balanced_accuracy=measured.balanced_accuracy,
+        false_alarm_rate=measured.false_alarm_rate if measured.censored else None,
+        censored=measured.censored,
+        stopped_at_first_row=measured.stopped_at_first_row,
         level=goal.max_event_miss_rate,
     )

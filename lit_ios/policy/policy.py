@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
@@ -30,7 +31,7 @@ from lit_ios.policy.explanations import Explanation, explain
 from lit_ios.policy.exports import export
 from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
 from lit_ios.policy.live import live_rule
-from lit_ios.recognition import recognised
+from lit_ios.recognition import calibration_note, fingerprints, recognised
 from lit_ios.rule import Decisions, StoppingRule, load_rule
 from lit_ios.times import as_time
 from lit_ios.trajectories import FloatArray, Trajectory, TrajectorySet
@@ -142,6 +143,7 @@ class StoppingPolicy:
             raise UserError(f"the threshold must be a number, got {value!r}")
         self.rule.threshold.fill_(value)
         self.calibration = None  # what was promised of another threshold
+        self._about["calibrated_on"] = None
         self._live = None
 
     @property
@@ -323,6 +325,7 @@ class StoppingPolicy:
         found = calibrate(self._margins(paths, roles.get("missing")), path_batch(paths), goal)
         self.threshold = found.threshold
         self.calibration = found
+        self._about["calibrated_on"] = fingerprints(paths)
         return found
 
     def _refuse_known_paths(self, paths: TrajectorySet, part: str, what: str) -> None:
@@ -364,6 +367,8 @@ class StoppingPolicy:
         paths = self._labelled(data, path, time, **roles)
         if not paths.stopped.any():
             raise UserError("no path was stopped: there is nothing to miss")
+        if (note := calibration_note(paths, self._about)) is not None:
+            warnings.warn(note, stacklevel=2)
         margins = self._margins(paths, roles.get("missing"))
         return frontier_curve(margins, path_batch(paths), self.threshold, draws, seed)
 

@@ -62,9 +62,12 @@ def read_part(part: str, data_dir: str | None = None) -> Source:
 
 def hours(source: Source, column: str) -> IntArray:
     """Return a column of dates as whole hours since 1970."""
-    values = source.table[column]
+    values = source[column]
     if not (pa.types.is_timestamp(values.type) or pa.types.is_date(values.type)):
-        raise TableError(f"{source.name}, column {column!r}: dates expected, got {values.type}")
+        raise TableError(
+            f"{source.name}, column {column!r}: dates expected, got {values.type}; "
+            "write them as 2015-01-31 06:00:00"
+        )
     stamps = values.cast(pa.timestamp("ns"), safe=False).cast(pa.int64()).to_numpy()
     return np.asarray(stamps // HOUR)
 

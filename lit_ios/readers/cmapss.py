@@ -85,7 +85,9 @@ def read_text(name: str, data_dir: str | None = None) -> tuple[str, str]:
         with zipfile.ZipFile(file) as archive:
             return f"{file}:{name}", _member(archive, name).decode()
     except (zipfile.BadZipFile, KeyError) as error:
-        raise TableError(f"{file}: {name} cannot be read from this archive: {error}") from None
+        raise TableError(
+            f"{file}: {name} cannot be read from this archive: {error}; download it again"
+        ) from None
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -97,31 +99,35 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
         return nested.read(name)
 
 
+_AGAIN = "download the file again, or correct the line"
+
+
 def parse_series(source: str, text: str) -> Series:
     """Read 26 numbers a line: unit, cycle, 3 settings, 21 sensors."""
     if not text.strip():
-        raise TableError(f"{source}: the file is empty")
+        raise TableError(f"{source}: the file is empty; {_AGAIN}")
     try:
         rows = np.loadtxt(io.StringIO(text), ndmin=2)
     except ValueError as error:
-        raise TableError(f"{source}: {str(error).splitlines()[0]}") from None
+        raise TableError(f"{source}: {str(error).splitlines()[0]}; {_AGAIN}") from None
     if rows.shape[1] != COLUMNS:
         raise TableError(
-            f"{source}: {rows.shape[1]} numbers in a line where {COLUMNS} are expected"
+            f"{source}: {rows.shape[1]} numbers in a line where {COLUMNS} are expected; {_AGAIN}"
         )
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
-        raise TableError(f"{source}, line {int(np.argmin(finite)) + 1}: not a finite number")
+        line = int(np.argmin(finite)) + 1
+        raise TableError(f"{source}, line {line}: not a finite number; {_AGAIN}")
     series = Series(rows[:, 0].astype(int), rows[:, 1].astype(int), rows[:, 2:5], rows[:, 5:])
     new_unit = np.diff(series.unit, prepend=series.unit[0] - 1) != 0
     if len(np.unique(series.unit)) != new_unit.sum():
-        raise TableError(f"{source}: the rows of a unit do not lie together")
+        raise TableError(f"{source}: the rows of a unit do not lie together; {_AGAIN}")
     expected = np.where(new_unit, 1, np.append(0, series.cycle[:-1]) + 1)
     if (series.cycle != expected).any():
         row = int(np.argmax(series.cycle != expected))
         raise TableError(
             f"{source}, line {row + 1}: unit {series.unit[row]} has cycle {series.cycle[row]} "
-            f"where {expected[row]} is expected"
+            f"where {expected[row]} is expected; {_AGAIN}"
         )
     return series
 
@@ -131,9 +137,9 @@ def parse_remaining_life(source: str, text: str, units: int) -> FloatArray:
     try:
         lives = np.loadtxt(io.StringIO(text), ndmin=1)
     except ValueError as error:
-        raise TableError(f"{source}: {str(error).splitlines()[0]}") from None
+        raise TableError(f"{source}: {str(error).splitlines()[0]}; {_AGAIN}") from None
     if lives.shape != (units,) or not (lives >= 0).all():
-        raise TableError(f"{source}: {units} remaining lives expected, got {lives.shape}")
+        raise TableError(f"{source}: {units} remaining lives expected, got {lives.shape}; {_AGAIN}")
     return lives
 
 
@@ -194,5 +200,5 @@ def read_series_file(file: str | Path) -> Series:
     """Read a single text file, e.g. PHM08's train.txt."""
     path = Path(file)
     if not path.is_file():
-        raise TableError(f"{file}: there is no such file")
+        raise TableError(f"{file}: there is no such file; check the name")
     return parse_series(str(path), path.read_text())

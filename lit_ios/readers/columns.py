@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lit_ios.readers.dates import as_dates, dates_written, is_date
+from lit_ios.readers.dialects import looks_like_a_decimal_comma
 from lit_ios.readers.files import TableError
 from lit_ios.times import SECONDS, TimeUnit
-from lit_ios.trajectories import BoolArray, FloatArray, IntArray
+from lit_ios.trajectories import FloatArray, IntArray
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 MOST_CATEGORIES = 100
@@ -30,31 +31,49 @@ class Source:
         parts: list[tuple[Any, int]] | None = None,
         numbers: IntArray | None = None,
     ) -> None:
-        self.name, self.table, self.path_column = name, table, path_column
+        self.name, self.path_column = name, path_column
+        self.rows = table.num_rows
         self.numbers_of_rows = numbers  # in the files, where not all rows were kept
         self.parts = parts or [(name, table.num_rows)]  # files and their numbers of rows
         self.columns = list(table.column_names)
+        self.events: Source | None = None  # a table with one row per path, where there is one
+        self._held = dict(zip(self.columns, table.columns, strict=True))
+
+    def __getitem__(self, column: str) -> pa.ChunkedArray:
+        """Return a column as it was read."""
+        return self._held[column]
+
+    def __contains__(self, column: str) -> bool:
+        """Whether there is such a column."""
+        return column in self._held
+
+    @property
+    def table(self) -> pa.Table:
+        """The columns that have not been dropped."""
+        return pa.table(self._held)
 
     def drop(self, column: str) -> None:
         """Free the memory of a column that is not read any more."""
-        self.table = self.table.drop_columns([column])
+        del self._held[column]
 
     def kind(self, column: str) -> pa.DataType:
         """Return the type of a column's values."""
-        kind = self.table[column].type
+        kind = self[column].type
         return kind.value_type if pa.types.is_dictionary(kind) else kind
 
     def check_text(self, column: str) -> None:
         """Refuse bytes that are not text."""
         kind = self.kind(column)
         try:
-            self.table[column].validate(full=True)
-            self.table[column].cast(kind).validate(full=True)
+            self[column].validate(full=True)
+            self[column].cast(kind).validate(full=True)
             binary = any(test(kind) for test in _BINARY)
         except pa.ArrowException:
             binary = True
         if binary:
-            raise TableError(f"{self.name}, column {column!r}: text that is not UTF-8")
+            raise TableError(
+                f"{self.name}, column {column!r}: text that is not UTF-8; save the file as UTF-8"
+            )
 
     def where(self, column: str, row: int) -> str:
         """Name a cell; rows count from 1, the header not counted."""
@@ -66,7 +85,7 @@ class Source:
 
     def cell(self, column: str, row: int) -> str:
         """Return what a cell holds, as text."""
-        return str(self.table[column].slice(row, 1).cast(pa.string())[0])
+        return str(self[column].slice(row, 1).cast(pa.string())[0])
 
     def in_its_file(self, row: int) -> tuple[str, int]:
         """Return the file a row is from, and which of its rows it is, counting from 0."""
@@ -85,14 +104,17 @@ class Source:
 
     def texts(self, column: str) -> pa.ChunkedArray:
         """Return a column as text."""
-        return self.table[column].cast(pa.string())
+        return self[column].cast(pa.string())
 
     def numbers(self, column: str) -> FloatArray:
         """Return a numeric column, missing values as NaN; text in it is an error."""
-        values = self.table[column]
+        values = self[column]
         if self.is_text(column):
-            raise TableError(f"{self.where(column, self._first_text(column))}: not a number: "
-                             f"{values[self._first_text(column)].as_py()!r}")  # fmt: skip
+            row = self._first_text(column)
+            text = values[row].as_py()
+            comma = looks_like_a_decimal_comma(str(text))
+            hint = "set --decimal ','" if comma else "correct the cell, or leave it empty"
+            raise TableError(f"{self.where(column, row)}: not a number: {text!r}; {hint}")
         kind = values.type
         if pa.types.is_null(kind):
             return np.full(len(values), np.nan)
@@ -103,7 +125,8 @@ class Source:
             or pa.types.is_decimal(kind)
         ):
             raise TableError(
-                f"{self.name}, column {column!r}: a feature must be numbers or text, got {kind}"
+                f"{self.name}, column {column!r}: a feature must be numbers or text, got {kind}; "
+                "leave the column out with --drop"
             )
         wanted = pa.float32() if pa.types.is_float32(kind) else pa.float64()
         if pa.types.is_boolean(kind):
@@ -113,31 +136,46 @@ class Source:
     def _first_text(self, column: str) -> int:
         """Return the first row of a text column that is no number."""
         for row, text in enumerate(self.texts(column).to_pylist()):
-            if text is not None and not _is_number(text):
+            if text is not None and not is_number(text):
                 return row
         return 0
 
     def _first_no_time(self, column: str) -> int:
         """Return the first row that is not a date, or, where most are not, not a number."""
         texts = self.texts(column).to_pylist()
-        dates = sum(_is_date(text) for text in texts) * 2 > len(texts)
+        dates = sum(is_date(text) for text in texts) * 2 > len(texts)
         for row, text in enumerate(texts):
-            if not (_is_date(text) if dates else _is_number(text)):
+            if not (is_date(text) if dates else is_number(text)):
                 return row
         return 0
+
+    def holds_dates(self, column: str, written: str | None) -> bool:
+        """Whether a column of times, which can be read, holds dates rather than numbers."""
+        return (
+            written is not None or self.is_text(column) or pa.types.is_temporal(self.kind(column))
+        )
 
     def holds_numbers(self, column: str) -> bool:
         """Whether some cell of a text column is a number: then the text is a mistake."""
         distinct = pc.unique(self.texts(column)).to_pylist()
-        return any(text is not None and _is_number(text) for text in distinct)
+        return any(text is not None and is_number(text) for text in distinct)
 
-    def times(self, column: str, unit: TimeUnit) -> FloatArray:
-        """Return a column of times: numbers as they are, dates in `unit` since 1970."""
-        values = self.table[column]
+    def times(self, column: str, unit: TimeUnit, written: str | None = None) -> FloatArray:
+        """Return a column of times: numbers as they are, dates in `unit` since 1970.
+
+        Args:
+            column: its name.
+            unit: of dates.
+            written: format of dates that are text, as for strptime; None for ISO 8601.
+        """
+        values = self[column]
         if values.null_count:
             row = int(np.argmax(values.is_null().to_numpy()))
-            raise TableError(f"{self.where(column, row)}: no time")
-        values = _as_dates(values) if self.is_text(column) else values
+            raise TableError(f"{self.where(column, row)}: no time; fill it in, or drop the row")
+        if written is not None and not pa.types.is_temporal(values.type):
+            values = self._dates_written(column, written)
+        elif self.is_text(column):
+            values = as_dates(values)
         kind = values.type
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             if pa.types.is_date(kind):
@@ -146,78 +184,108 @@ class Source:
             return np.asarray(values.cast(pa.int64()).to_numpy() / (per_second * SECONDS[unit]))
         if self.is_text(column):
             row = self._first_no_time(column)
-            text = values[row].as_py()
-            raise TableError(f"{self.where(column, row)}: neither a number nor a date: {text!r}")
+            raise TableError(
+                f"{self.where(column, row)}: neither a number nor a date: "
+                f"{values[row].as_py()!r}; say how dates are written, e.g. --date-format %d.%m.%Y"
+            )
         if pa.types.is_boolean(kind):
             raise TableError(
-                f"{self.name}, column {column!r}: times must be numbers or dates, not true or false"
+                f"{self.name}, column {column!r}: times must be numbers or dates, not true or "
+                "false; name another column with --time"
             )
         times = self.numbers(column).astype(np.float64)
         if not np.isfinite(times).all():
             row = int(np.argmin(np.isfinite(times)))
-            raise TableError(f"{self.where(column, row)}: time must be finite, got {times[row]}")
+            raise TableError(
+                f"{self.where(column, row)}: time must be finite, got {times[row]}; correct it, "
+                "or drop the row"
+            )
         return times
 
-    def flags(self, column: str) -> BoolArray:
-        """Return a column of 0 and 1, or false and true."""
-        values = self.numbers(column)
-        bad = ~np.isin(values, (0.0, 1.0))
+    def _dates_written(self, column: str, written: str) -> pa.ChunkedArray:
+        try:
+            texts = self.texts(column)
+        except pa.ArrowException:
+            raise TableError(
+                f"{self.name}, column {column!r}: times must be numbers or dates, got "
+                f"{self.kind(column)}; name another column with --time"
+            ) from None
+        dates, bad = dates_written(texts, written)
         if bad.any():
             row = int(np.argmax(bad))
-            raise TableError(f"{self.where(column, row)}: a flag must be 0 or 1, got {values[row]}")
-        return np.asarray(values == 1)
+            raise TableError(
+                f"{self.where(column, row)}: {texts[row].as_py()!r} is not a date written as "
+                f"{written!r}; correct the cell, or --date-format"
+            )
+        return dates
 
     def path_names(self, column: str) -> pa.DictionaryArray:
         """Return the path of each row; an empty one is an error."""
         kind = self.kind(column)
         if not any(test(kind) for test in _NAMES):
             raise TableError(
-                f"{self.name}, column {column!r}: a path is named by text or numbers, not {kind}"
+                f"{self.name}, column {column!r}: a path is named by text or numbers, not {kind}; "
+                "name another column with --path"
             )
         names = self.texts(column).combine_chunks()
         if pa.types.is_floating(kind):
-            nan = np.isnan(self.table[column].cast(pa.float64()).to_numpy())
+            nan = np.isnan(self[column].cast(pa.float64()).to_numpy())
             if nan.any():
-                raise TableError(f"{self.where(column, int(np.argmax(nan)))}: the path has no name")
+                raise TableError(
+                    f"{self.where(column, int(np.argmax(nan)))}: the path has no name; {_NAMELESS}"
+                )
         empty = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(names), ""), True)
         if pc.any(empty).as_py():
             row = int(np.argmax(empty.to_numpy(zero_copy_only=False)))
-            raise TableError(f"{self.where(column, row)}: the path has no name")
+            raise TableError(f"{self.where(column, row)}: the path has no name; {_NAMELESS}")
         return names.dictionary_encode()
 
-    def codes(self, column: str, categories: list[str]) -> FloatArray:
-        """Return the code of each row's category, NaN where it is missing; others are an error."""
+    def codes(self, column: str, categories: Sequence[str], *, others: bool = False) -> FloatArray:
+        """Return the code of each row's category, NaN where it is missing.
+
+        Args:
+            column: its name.
+            categories: in the order of their codes.
+            others: take other categories as missing, too, instead of refusing them.
+        """
         try:
             texts = self.texts(column)
         except pa.ArrowException:
             raise TableError(
-                f"{self.name}, column {column!r}: text expected, got {self.kind(column)}"
+                f"{self.name}, column {column!r}: text expected, got {self.kind(column)}; "
+                "convert the column to text"
             ) from None
         found = pc.index_in(texts, pa.array(categories)).to_numpy()
         codes = np.asarray(found, dtype=np.float64)  # NaN where there is none
-        missing = self.table[column].is_null().to_numpy()
+        missing = self[column].is_null().to_numpy()
         unknown = np.isnan(codes) & ~missing
         codes[missing] = np.nan
-        if unknown.any():
+        if unknown.any() and not others:
             row = int(np.argmax(unknown))
-            value = texts[row].as_py()
             raise TableError(
-                f"{self.where(column, row)}: {value!r} is not one of the known categories "
-                f"{', '.join(map(repr, categories))}"
+                f"{self.where(column, row)}: {texts[row].as_py()!r} is not one of the "
+                f"{len(categories)} categories known from training; correct it, or set --unknown "
+                "missing to treat it as missing"
             )
         return codes
 
     def categories(self, column: str) -> list[str]:
         """Return the distinct values of a categorical column, sorted."""
         found = sorted(x for x in pc.unique(self.texts(column)).to_pylist() if x is not None)
+        if found and all(map(looks_like_a_decimal_comma, found)):
+            raise TableError(
+                f"{self.name}, column {column!r}: text such as {found[0]!r} looks like numbers "
+                "with a decimal comma; set --decimal ',', or leave the column out with --drop"
+            )
         if len(found) > MOST_CATEGORIES:
             raise TableError(
                 f"{self.name}, column {column!r}: {len(found)} different texts are names, not "
-                f"categories (at most {MOST_CATEGORIES}); list the features without this column"
+                f"categories (at most {MOST_CATEGORIES}); leave the column out with --drop"
             )
         return found
 
 
+_NAMELESS = "name it, or drop the row"
 _BINARY = (
     pa.types.is_binary,
     pa.types.is_large_binary,
@@ -237,26 +305,11 @@ _NAMES = (
 )
 
 
-def _as_dates(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return ISO 8601 texts as dates, where all of them are such, with or without time zones."""
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        with contextlib.suppress(pa.ArrowInvalid):
-            return texts.cast(pa.string()).cast(kind)
-    return texts
-
-
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
     return _NUMBER.fullmatch(text) is not None
 
 
 _NUMBER = re.compile(
     r"[ \t]*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan))[ \t]*", re.I | re.A
 )
-
-
-def _is_date(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except (ValueError, TypeError):
-        return False
-    return True

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +13,13 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
+from lit_ios.readers.dialects import SAMPLE, Dialect
 from lit_ios.trajectories import BoolArray, TrajectoryError
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 PARQUET_ENDINGS = (".parquet", ".pq")
+FIND_OUT = Dialect()
+MOST_NAMES = 20  # in a message
 
 
 class TableError(TrajectoryError):
@@ -28,9 +34,11 @@ class Part(NamedTuple):
     rows: int  # of the file, also if not all were kept
 
 
-def read_columns(place: str | Path, wanted: list[str] | None = None) -> pa.Table:
+def read_columns(
+    place: str | Path, wanted: list[str] | None = None, dialect: Dialect = FIND_OUT
+) -> pa.Table:
     """Read a file, or all files of a folder one below the other; see `read_parts`."""
-    return stack(read_parts(place, wanted))
+    return stack(read_parts(place, wanted, dialect=dialect))
 
 
 def read_parts(
@@ -38,6 +46,7 @@ def read_parts(
     wanted: list[str] | None = None,
     as_text: Sequence[str] = (),
     keep: BoolArray | None = None,
+    dialect: Dialect = FIND_OUT,
 ) -> list[Part]:
     """Read a file, or all files of a folder, each by itself.
 
@@ -47,21 +56,27 @@ def read_parts(
         as_text: columns of a CSV file to take as they are written: 007 is not 7.
         keep: which rows of all files to keep, None for all; of a Parquet file no others are ever
             in memory but a few at a time.
+        dialect: how CSV files are written.
     """
     path = Path(place)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
         if not files:
-            raise TableError(f"{path}: no file in this folder ends in {', '.join(_ENDINGS)}")
+            raise TableError(
+                f"{path}: no file in this folder ends in {', '.join(_ENDINGS)}; name the file "
+                "itself, or another folder"
+            )
     elif path.is_file():
         files = [path]
     else:
         searched = "" if path.is_absolute() else f" in {Path.cwd()}"
-        raise TableError(f"{path}: there is no such file or folder{searched}")
+        raise TableError(
+            f"{path}: there is no such file or folder{searched}{_neighbour(path)}; check the name"
+        )
     start, parts = 0, []
     for file in files:
         chosen = None if keep is None else keep[start:]
-        parts.append(Part(file, *_read_file(file, wanted, as_text, chosen)))
+        parts.append(Part(file, *_read_file(file, wanted, as_text, chosen, dialect)))
         start += parts[-1].rows
     return parts
 
@@ -69,22 +84,36 @@ def read_parts(
 _ENDINGS = CSV_ENDINGS + PARQUET_ENDINGS
 
 
+def _neighbour(path: Path) -> str:
+    """Name a file that is called nearly so."""
+    near = path.parent.iterdir() if path.parent.is_dir() else ()
+    names = difflib.get_close_matches(path.name, [file.name for file in near], n=1)
+    return f" (but {names[0]!r} is there)" if names else ""
+
+
 def _read_file(
-    file: Path, wanted: list[str] | None, as_text: Sequence[str], keep: BoolArray | None
+    file: Path,
+    wanted: list[str] | None,
+    as_text: Sequence[str],
+    keep: BoolArray | None,
+    dialect: Dialect,
 ) -> tuple[pa.Table, int]:
     """Return the rows to keep, and how many there are in the file."""
     if file.stat().st_size == 0:
-        raise TableError(f"{file}: the file is empty")
+        raise TableError(f"{file}: the file is empty; write the table again")
     if file.name.endswith(PARQUET_ENDINGS):
         table, rows = _read_parquet(file, wanted, keep)
     elif file.name.endswith(CSV_ENDINGS):
-        table = _read_csv(file, wanted, as_text)
+        table = _read_csv(file, wanted, as_text, dialect)
         rows = table.num_rows
         table = table if keep is None else table.filter(pa.array(keep[:rows]))
     else:
-        raise TableError(f"{file}: the name must end in one of {', '.join(_ENDINGS)}")
+        raise TableError(
+            f"{file}: the name must end in one of {', '.join(_ENDINGS)}; write the table as one of "
+            "these, or rename the file if it is one"
+        )
     if rows == 0:
-        raise TableError(f"{file}: there are columns, but no rows")
+        raise TableError(f"{file}: there are columns, but no rows; name a file that has some")
     return table, rows
 
 
@@ -93,8 +122,8 @@ def read_schema(file: Path) -> pa.Schema:
     try:
         schema = pa_parquet.read_schema(file)
     except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{file}: not a readable Parquet file: {_first_line(error)}") from None
-    _check_names(file, schema.names, None)
+        raise _unreadable(file, "Parquet", error) from None
+    check_names(file, schema.names, None)
     return schema
 
 
@@ -103,7 +132,7 @@ def _read_parquet(
 ) -> tuple[pa.Table, int]:
     try:
         with pa_parquet.ParquetFile(file, pre_buffer=False) as parquet:  # else all bytes at once
-            _check_names(file, _names(parquet), wanted)
+            check_names(file, _names(parquet), wanted)
             rows = parquet.metadata.num_rows
             if keep is None:
                 return parquet.read(columns=wanted), rows
@@ -114,14 +143,16 @@ def _read_parquet(
                 start += batch.num_rows
             return pa.concat_tables(kept, promote_options="permissive"), rows
     except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{file}: not a readable Parquet file: {_first_line(error)}") from None
+        raise _unreadable(file, "Parquet", error) from None
 
 
 def _names(parquet: pa_parquet.ParquetFile) -> list[str]:
     return list(parquet.schema_arrow.names)
 
 
-def _read_csv(file: Path, wanted: list[str] | None, as_text: Sequence[str]) -> pa.Table:
+def _read_csv(
+    file: Path, wanted: list[str] | None, as_text: Sequence[str], dialect: Dialect
+) -> pa.Table:
     refused: list[pa_csv.InvalidRow] = []
 
     def refuse(row: pa_csv.InvalidRow) -> str:
@@ -131,15 +162,22 @@ def _read_csv(file: Path, wanted: list[str] | None, as_text: Sequence[str]) -> p
     def read(types: dict[str, pa.DataType]) -> pa.Table:
         return pa_csv.read_csv(
             file,
-            read_options=pa_csv.ReadOptions(use_threads=False),  # else rows have no numbers
-            parse_options=pa_csv.ParseOptions(
-                invalid_row_handler=refuse, newlines_in_values=marks.quotes > 0
+            read_options=pa_csv.ReadOptions(
+                use_threads=False,  # else rows have no numbers
+                block_size=max(SAMPLE, 2 * marks.longest_line),
             ),
-            convert_options=pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=written.separator,
+                invalid_row_handler=refuse,
+                newlines_in_values=marks.quotes > 0,
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                strings_can_be_null=True, column_types=types, decimal_point=written.decimal
+            ),
         )
 
     try:
-        marks = _scan(file)
+        marks, written = _scan(file), dialect.found_in(file)
         types = {name: pa.string() for name in as_text}
         table = read(types)
         if marks.hexadecimal:  # read as a negative integer where the first bit is set
@@ -148,51 +186,81 @@ def _read_csv(file: Path, wanted: list[str] | None, as_text: Sequence[str]) -> p
             )
         names = table.column_names
     except UnicodeDecodeError:
-        raise TableError(f"{file}: the header is not UTF-8") from None
+        raise TableError(f"{file}: the header is not UTF-8; save the file as UTF-8") from None
     except (pa.ArrowException, OSError, EOFError) as error:
         if refused:
             row = refused[0]
             raise TableError(
                 f"{file}, row {row.number - 1}: {row.actual_columns} fields where the header has "
-                f"{row.expected_columns}: {row.text[:80]!r}"
+                f"{row.expected_columns}; put text that holds {written.separator!r} into quotes, "
+                "or set --separator"
             ) from None
         if "UTF8" in str(error) and as_text:
-            raise TableError(f"{file}, column {as_text[0]!r}: text that is not UTF-8") from None
-        raise TableError(f"{file}: not a readable CSV file: {_first_line(error)}") from None
-    _check_names(file, names, wanted)
+            raise TableError(
+                f"{file}, column {as_text[0]!r}: text that is not UTF-8; save the file as UTF-8"
+            ) from None
+        raise _unreadable(file, "CSV", error) from None
+    check_names(file, names, wanted)
     return table if wanted is None else table.select(wanted)
 
 
 class _Marks(NamedTuple):
     quotes: int
     hexadecimal: bool
+    longest_line: int  # of those that reach from one megabyte into the next
 
 
 def _scan(file: Path) -> _Marks:
     """Look for what the parser passes over: a quotation mark never closed, hexadecimal numbers."""
-    quotes, hexadecimal, last = 0, False, b""
+    quotes, hexadecimal, last, line, longest = 0, False, b"", 0, 0
     with pa.input_stream(file, buffer_size=1 << 20) as stream:
         while block := stream.read(1 << 20):
             quotes += block.count(b'"')
             hexadecimal |= b"0x" in last + block or b"0X" in last + block
             last = block[-1:]
+            head, tail = block.find(b"\n"), block.rfind(b"\n")
+            longest = max(longest, line + (len(block) if head < 0 else head))
+            line = line + len(block) if head < 0 else len(block) - tail
     if quotes % 2:
-        raise TableError(f"{file}: the number of quotation marks is odd: one is never closed")
-    return _Marks(quotes, hexadecimal)
-
-
-def _check_names(file: Path, names: list[str], wanted: list[str] | None) -> None:
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise TableError(f"{file}: more than one column is named {', '.join(map(repr, twice))}")
-    if "" in names:
-        raise TableError(f"{file}: column {names.index('') + 1} has no name")
-    missing = [name for name in wanted or [] if name not in names]
-    if missing:
         raise TableError(
-            f"{file}: no column {', '.join(map(repr, missing))}; "
-            f"there are {', '.join(map(repr, names))}"
+            f"{file}: the number of quotation marks is odd; close the one that is open, and double "
+            "those within a text"
         )
+    return _Marks(quotes, hexadecimal, longest)
+
+
+def check_names(file: str | Path, names: list[str], wanted: Sequence[str] | None) -> None:
+    """Refuse columns of one name or none, and ask for those that are wanted."""
+    if len(set(names)) < len(names):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        raise TableError(
+            f"{file}: more than one column is named {_listed(sorted(twice))}; rename all but one"
+        )
+    if "" in names:
+        raise TableError(
+            f"{file}: column {names.index('') + 1} has no name; give it one in the header"
+        )
+    known = set(names)
+    absent = [name for name in wanted or () if name not in known]
+    if absent:
+        raise TableError(f"{file}: {absence(absent, names)}")
+
+
+def absence(absent: Sequence[str], names: Sequence[str]) -> str:
+    """Say which columns are not there, and which might be meant."""
+    near = difflib.get_close_matches(absent[0], names, n=1)
+    if len(names) == 1 and (mark := next((mark for mark in "|;\t:" if mark in names[0]), None)):
+        hint = f"the header is one column {names[0]!r}: set --separator {mark!r}"
+    elif near:
+        hint = f"did you mean {near[0]!r}?"
+    else:
+        hint = f"name one of {_listed(names)}"
+    return f"no column {_listed(absent)}; {hint}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(map(repr, names[:MOST_NAMES])) + more
 
 
 def stack(parts: list[Part]) -> pa.Table:
@@ -203,7 +271,7 @@ def stack(parts: list[Part]) -> pa.Table:
             only = set(table.column_names) ^ set(first.column_names)
             raise TableError(
                 f"{file} and {first_file} have different columns: "
-                f"{', '.join(map(repr, sorted(only)))} in one of them only"
+                f"{_listed(sorted(only))} in one of them only; files of one folder need the same"
             )
     try:
         return pa.concat_tables(
@@ -211,9 +279,22 @@ def stack(parts: list[Part]) -> pa.Table:
             promote_options="permissive",
         )
     except pa.ArrowException as error:
-        names = ", ".join(str(part.file) for part in parts)
-        raise TableError(f"{names}: columns of different types: {_first_line(error)}") from None
+        names = ", ".join(str(part.file) for part in parts[:MOST_NAMES])
+        raise TableError(
+            f"{names}: columns of different types: {_reason(error)}; write them alike in all files"
+        ) from None
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+def _unreadable(file: Path, kind: str, error: BaseException) -> TableError:
+    return TableError(
+        f"{file}: not a readable {kind} file: {_reason(error)}; write the file again, or name it "
+        "after what it is"
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """Return what Arrow says, without the cells and rows it quotes."""
+    line = str(error).splitlines()[0] if str(error) else type(error).__name__
+    counted = re.search(r"got \d+", line)
+    line = line[: counted.end()] if counted else re.sub(r"'.*'|\".*\"", "…", line)
+    return line[:200]

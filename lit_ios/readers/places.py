@@ -59,7 +59,7 @@ def find_file(
 
 def _places(data_dir: str | None) -> list[Path]:
     if data_dir is not None and not Path(data_dir).is_dir():
-        raise TableError(f"data_dir: there is no folder {data_dir}")
+        raise TableError(f"data_dir: there is no folder {data_dir}; make it, or leave data_dir out")
     named = (data_dir, os.environ.get("LIT_IOS_DATA"))
     return [*(Path(place) for place in named if place), cache_folder()]
 

@@ -1,4 +1,4 @@
-"""Stopped paths as plain lists, and M1–M5 by a loop over paths and rows (SPEC section 4)."""
+"""Stopped paths as plain lists, and M1–M5 and M7 by a loop over paths and rows (SPEC section 4)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ class Path(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """M1–M4 of a set of paths; NaN where there is nothing to count."""
+    """M1–M4 and M7 of a set of paths; NaN where there is nothing to count."""
 
     balanced_accuracy: float
     region_balanced_accuracy: float
     event_miss_rate: float
+    false_alarm_rate: float
+    alarms_per_time: float
     times_to_event: list[float]
     row_is_stop: list[bool]  # the expert's, for each row
     row_is_late: list[bool]  # the row is at or after the policy's first stop
@@ -50,8 +52,9 @@ def share(hits: list[bool]) -> float:
     return sum(hits) / len(hits) if hits else math.nan
 
 
-def loop(paths: Sequence[Path], threshold: float = 0.0) -> Loop:
+def loop(paths: Sequence[Path], threshold: float = 0.0, window: float = 0.0) -> Loop:
     is_stop, is_late, in_region, missed, left = [], [], [], [], []
+    false_alarm, alarms, observed = [], 0, 0.0
     for path in paths:
         expert = len(path.margins) - 1
         policy = stop_step(path, threshold)
@@ -63,10 +66,18 @@ def loop(paths: Sequence[Path], threshold: float = 0.0) -> Loop:
             missed.append(policy > expert)
             if policy <= expert:
                 left.append(path.times[expert] - path.times[int(policy)])
+                alarms += path.times[int(policy)] < path.times[expert] - window
+            observed += max(path.times[expert] - window - path.times[0], 0.0)
+        else:
+            false_alarm.append(policy <= expert)
+            alarms += policy <= expert
+            observed += path.times[expert] - path.times[0]
     return Loop(
         balanced_accuracy=_halves(is_stop, is_late),
         region_balanced_accuracy=_halves(is_stop, in_region),
         event_miss_rate=share(missed),
+        false_alarm_rate=share(false_alarm),
+        alarms_per_time=alarms / observed if observed > 0 else math.nan,
         times_to_event=left,
         row_is_stop=is_stop,
         row_is_late=is_late,

@@ -13,9 +13,11 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from lit_ios.metrics import (
+    AlarmsPerTime,
     BalancedAccuracy,
     EventFrontier,
     EventMissRate,
+    FalseAlarmRate,
     GridBalancedAccuracy,
     GridIoU,
     MissingClassWarning,
@@ -43,6 +45,9 @@ CASES: dict[str, tuple[Callable[[], Metric], Inputs]] = {
     "M3-no-path": (EventMissRate, NO_PATH),
     "M4-no-stop": (TimeToEvent, NO_STOP),
     "M5-no-stop": (EventFrontier, NO_STOP),
+    "M7-no-censored": (FalseAlarmRate, NO_CONTINUE),
+    "M7-no-time": (AlarmsPerTime, NO_CONTINUE),
+    "M7-no-path": (AlarmsPerTime, NO_PATH),
     "M6-no-inside": (GridBalancedAccuracy, (MIXED, FALSE_TWICE)),
     "M6-no-outside": (GridBalancedAccuracy, (MIXED, TRUE_TWICE)),
     "M6-right-without-inside": (GridBalancedAccuracy, (FALSE_TWICE, FALSE_TWICE)),

@@ -1,4 +1,4 @@
-"""M1–M4 against a loop over paths and rows, in one batch and in several uneven ones."""
+"""M1–M4 and M7 against a loop over paths and rows, in one batch and in several uneven ones."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from torchmetrics import Metric
 from datamodules.loaders import PathLoader
 from lit_ios.functional.outcomes import measure, outcome
 from lit_ios.metrics import (
+    AlarmsPerTime,
     BalancedAccuracy,
     EventMissRate,
+    FalseAlarmRate,
     MissingClassWarning,
     RegionBalancedAccuracy,
     TimeToEvent,
@@ -45,11 +47,17 @@ NAMES = (
     "time_to_event_median",
     "time_to_event_q25",
     "time_to_event_q75",
+    "false_alarm_rate",
+    "alarms_per_time",
 )
+OF_EVENTS = NAMES[2:7]
+TIMES = NAMES[3:7]
 METRICS: dict[str, Callable[[], Metric]] = {
     "balanced_accuracy": BalancedAccuracy,
     "region_balanced_accuracy": RegionBalancedAccuracy,
     "event_miss_rate": EventMissRate,
+    "false_alarm_rate": FalseAlarmRate,
+    "alarms_per_time": AlarmsPerTime,
     "time_to_event_mean": TimeToEvent,
     "time_to_event_median": lambda: TimeToEvent(0.5),
     "time_to_event_q25": lambda: TimeToEvent(0.25),
@@ -171,6 +179,7 @@ def test_outcome_says_when_each_path_is_stopped() -> None:
         ("balanced_accuracy", "balanced_accuracy"),
         ("event_miss_rate", "event_miss_rate"),
         ("time_to_event", "time_to_event_mean"),
+        ("false_alarm_rate", "false_alarm_rate"),
     ],
 )
 @given(paths=path_lists(), threshold=QUARTERS)
@@ -181,6 +190,12 @@ def test_measured_value_equals_the_loop(
     found = getattr(measure(*path_batch(paths), threshold), field)
     expected = by_loop(loop(paths, threshold), name)
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-7, nan_ok=True)
+
+
+def test_measured_counts_are_those_of_the_example() -> None:
+    found = measure(*path_batch([*EXAMPLE, Path([1, -1], [0, 1], True)]), 0.0)
+    assert found.censored == 2
+    assert found.stopped_at_first_row == pytest.approx(1 / 6)
 
 
 def test_measured_values_leave_out_events_of_censored_paths() -> None:
@@ -283,7 +298,7 @@ def test_region_balanced_accuracy_equals_scikit_learn_on_single_rows(
 # Censored paths ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES[2:])
+@pytest.mark.parametrize("name", OF_EVENTS)
 @given(paths=path_lists(), threshold=QUARTERS)
 @settings(max_examples=15, deadline=None)
 def test_event_metric_ignores_censored_paths(
@@ -335,7 +350,7 @@ def test_time_to_event_of_the_example_is_in_the_unit_of_its_times() -> None:
     assert by_metric("time_to_event_mean", [EXAMPLE]) == pytest.approx(((10 - 3) + 0) / 2)
 
 
-@pytest.mark.parametrize("name", NAMES[3:])
+@pytest.mark.parametrize("name", TIMES)
 def test_time_to_event_scales_with_the_unit_of_time(name: str) -> None:
     hours = random_paths(6)
     minutes = [path._replace(times=[60 * time for time in path.times]) for path in hours]
@@ -348,14 +363,52 @@ def test_time_to_event_keeps_small_differences_of_large_times() -> None:
     assert by_metric("time_to_event_mean", [[Path([-1, 1, -1], times, True)]]) == 0.5
 
 
-@pytest.mark.parametrize("name", NAMES[3:])
+@pytest.mark.parametrize("name", TIMES)
 def test_time_to_event_is_zero_where_the_policy_stops_with_the_expert(name: str) -> None:
     assert by_metric(name, [[Path([-1, -1, 1], [0, 1, 9], True)]]) == 0
 
 
-@pytest.mark.parametrize("name", NAMES[3:])
+@pytest.mark.parametrize("name", TIMES)
 def test_time_to_event_is_nan_if_nothing_was_caught(name: str) -> None:
     assert math.isnan(by_metric(name, [[Path([-1, -1], [0, 1], True)]]))
+
+
+# M7 ---------------------------------------------------------------------------------------------
+
+
+def test_false_alarms_of_the_example_are_as_counted_by_hand() -> None:
+    # alarms: the early stop and that of a censored path; observed 10 + 3 + 0.5 + 3 + 1
+    assert by_metric("false_alarm_rate", [EXAMPLE]) == pytest.approx(1 / 2)
+    assert by_metric("alarms_per_time", [EXAMPLE]) == pytest.approx(2 / 17.5)
+
+
+@pytest.mark.parametrize("window", [0.0, 0.5, 3.0, 40.0])
+@given(batches=uneven_batches(), threshold=QUARTERS)
+@settings(max_examples=15, deadline=None)
+def test_alarms_per_time_leave_out_the_window_before_the_expert_stop(
+    window: float, batches: list[list[Path]], threshold: float
+) -> None:
+    metric = AlarmsPerTime(window)
+    for paths in batches:
+        metric.update(*path_batch(paths), threshold)
+    found = loop([path for paths in batches for path in paths], threshold, window)
+    assert metric.compute().item() == pytest.approx(found.alarms_per_time, rel=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(-math.inf, 1.0), (math.inf, 0.0)])
+def test_false_alarm_rate_of_a_constant_decision_is_one_or_zero(
+    threshold: float, expected: float
+) -> None:
+    assert by_metric("false_alarm_rate", [random_paths(0)], threshold) == expected
+
+
+def test_a_stop_with_the_expert_is_no_alarm() -> None:
+    assert by_metric("alarms_per_time", [[Path([-1, -1, 1], [0, 1, 9], True)]]) == 0
+
+
+def test_alarms_per_time_keep_small_differences_of_large_times() -> None:
+    times = [1.7e9, 1.7e9 + 0.25, 1.7e9 + 0.75]  # seconds since 1970
+    assert by_metric("alarms_per_time", [[Path([-1, 1, -1], times, True)]]) == pytest.approx(4 / 3)
 
 
 # The collection ---------------------------------------------------------------------------------

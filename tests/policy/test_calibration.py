@@ -174,3 +174,22 @@ def test_paths_without_a_stop_or_with_other_features_are_refused():
     )
     with pytest.raises(UserError, match="the columns a, b are needed, in this order; got a, c"):
         make_policy("iqs").calibrate(other)
+
+
+def test_calibration_says_how_often_censored_paths_are_stopped():
+    policy, paths = make_policy("iqs", seed=1), random_paths(40, 1)
+    margins = policy.margins(paths)
+    found = policy.calibrate(paths)
+    first = [margins[paths.offsets[i] : paths.offsets[i + 1]] for i in range(len(paths))]
+    censored = [own for own, stopped in zip(first, paths.stopped, strict=True) if not stopped]
+    assert found.censored == len(censored) > 0
+    stopped = [bool((own >= found.threshold).any()) for own in censored]
+    assert found.false_alarm_rate == pytest.approx(np.mean(stopped))
+    at_once = [own[0] >= found.threshold for own in first]
+    assert found.stopped_at_first_row == pytest.approx(np.mean(at_once))
+
+
+def test_calibration_without_censored_paths_knows_no_false_alarms():
+    policy, paths = make_policy("iqs", seed=1), random_paths(40, 1)
+    found = policy.calibrate(paths.select(paths.stopped))
+    assert (found.censored, found.false_alarm_rate) == (0, None)

@@ -63,7 +63,7 @@ def test_kind_of_table_does_not_matter(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(columns="b"), "no column 'b'; there are 'a', 'unit', 'day'"),
+        (lambda f: f.drop(columns="b"), "no column 'b'; name one of 'a', 'unit', 'day'"),
         (lambda f: f.assign(b=np.nan), "column 'b', path 'p0', row 1: missing or infinite value"),
         (lambda f: f.assign(day=0.0), "the same time 0"),
         (lambda f: f.assign(a="x"), "column 'a': numbers needed, the paths hold text"),

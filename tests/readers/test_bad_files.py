@@ -17,6 +17,11 @@ def test_absent_file_is_refused(tmp_path: Path) -> None:
     assert "PLACE" in refusal(tmp_path / "none.csv")
 
 
+def test_file_of_nearly_the_name_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "patients.csv", GOOD)
+    assert "'patients.csv' is there" in refusal(tmp_path / "patient.csv")
+
+
 def test_folder_without_tables_is_refused(tmp_path: Path) -> None:
     assert ".csv" in refusal(write_folder(tmp_path / "all", {"notes.txt": "hm"}))
 
@@ -135,8 +140,21 @@ def test_ragged_row_is_counted_right_after_a_line_break_in_quotes(tmp_path: Path
     assert "row 3" in message or "line 6" in message
 
 
-def test_separator_other_than_a_comma_is_refused(tmp_path: Path) -> None:
-    assert "'unit'" in refusal_of(tmp_path, GOOD.replace(",", ";"))
+def test_separator_that_is_not_looked_for_is_refused_by_its_name(tmp_path: Path) -> None:
+    assert "set --separator '|'" in refusal_of(tmp_path, GOOD.replace(",", "|"))
+
+
+@pytest.mark.parametrize("row", ["b,1,Smith", "b,1,Smith,5,6"])
+def test_ragged_row_is_not_shown(tmp_path: Path, row: str) -> None:
+    message = refusal_of(tmp_path, "unit,t,x,name\na,0,1,Jones\n" + row + "\n")
+    assert "Smith" not in message
+    assert f"row 2: {row.count(',') + 1} fields where the header has 4" in message
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ragged_row_that_is_not_utf8_is_not_shown(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, GOOD.encode() + b"Smith,\xe9\n")
+    assert "Smith" not in message
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_table_without_features_is_refused(tmp_path: Path) -> None:
 
 def test_feature_named_twice_is_refused(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, GOOD, features=("x", "x"))
-    assert "a feature is named twice: x, x" in message
+    assert "a feature is named twice: 'x'" in message
 
 
 def test_column_of_two_roles_is_refused(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_text_in_a_numeric_feature_is_named(tmp_path: Path, cell: str) -> None:
     assert repr(cell.strip('"')) in message
 
 
-@pytest.mark.parametrize("missing", ["drop", "last"])
+@pytest.mark.parametrize("missing", ["drop", "last", "impute"])
 def test_text_in_a_numeric_feature_is_no_gap(tmp_path: Path, missing: str) -> None:
     message = refusal_of(tmp_path, GOOD.replace("b,0,3", "b,0,two"), missing=missing)
     assert "column 'x', path 'b', row 3" in message
@@ -71,6 +71,7 @@ def test_missing_or_infinite_value_is_named(tmp_path: Path, cell: str) -> None:
     message = refusal_of(tmp_path, GOOD.replace("b,0,3", f"b,0,{cell}"))
     assert "column 'x', path 'b', row 3" in message
     assert "missing or infinite" in message
+    assert all(f"--missing {way}" in message for way in ("impute", "last", "drop"))
 
 
 @pytest.mark.parametrize("value", [None, np.nan, np.inf, -np.inf])
@@ -111,9 +112,18 @@ def test_repeated_time_is_named(tmp_path: Path, sort: bool, first: str, second: 
     assert "same time" in message
 
 
-def test_other_separators_are_noticed(tmp_path: Path) -> None:
-    message = refusal_of(tmp_path, "unit;t;x\na;0;1\na;1;2\n")
-    assert "separated by commas, the header is 'unit;t;x'" in message
+@pytest.mark.parametrize(("asked", "meant"), [("unti", "unit"), ("Unit", "unit"), ("tt", "t")])
+def test_nearest_name_is_proposed(tmp_path: Path, asked: str, meant: str) -> None:
+    message = refusal_of(tmp_path, GOOD, features=("x", asked))
+    assert f"no column {asked!r}; did you mean {meant!r}?" in message
+
+
+def test_only_some_of_many_columns_are_listed(tmp_path: Path) -> None:
+    names = [f"x{i}" for i in range(100)]
+    text = ",".join(["unit", "t", *names]) + "\na,0" + ",1" * 100 + "\n"
+    message = refusal_of(tmp_path, text, features=("speed",))
+    assert "'x17' and 82 more" in message
+    assert "'x18'" not in message
 
 
 def test_time_out_of_order_is_named(tmp_path: Path) -> None:

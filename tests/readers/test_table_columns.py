@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from written_tables import parquet_table, read_written
+from written_tables import parquet_table, read_written, refusal_of
 
-from lit_ios.readers import TableError
+from lit_ios.checks import UserError
+from lit_ios.readers import TableError, TableRoles
 
 
 def test_features_are_all_columns_without_another_role(tmp_path: Path) -> None:
@@ -19,6 +20,22 @@ def test_features_are_all_columns_without_another_role(tmp_path: Path) -> None:
     paths = read_written(tmp_path, text, stop="stop", censored="lost")
     assert paths.feature_names == ("y", "x")
     assert paths.states.tolist() == [[5, 1], [6, 2]]
+
+
+def test_dropped_columns_are_no_features(tmp_path: Path) -> None:
+    text = "unit,t,x,y,note\na,0,1,5,two\na,1,2,6,3\n"
+    assert read_written(tmp_path, text, drop=("note", "x")).feature_names == ("y",)
+
+
+def test_dropped_column_that_is_not_there_is_named(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, "unit,t,x,note\na,0,1,5\n", drop=("notes",))
+    assert "no column 'notes'; did you mean 'note'?" in message
+
+
+@pytest.mark.parametrize("roles", [{"features": ("x",), "drop": ("x",)}, {"drop": ("t",)}])
+def test_column_that_is_used_cannot_be_dropped(roles: dict) -> None:
+    with pytest.raises(UserError, match="dropped and used at once"):
+        TableRoles("unit", "t", **roles)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +105,11 @@ def test_float32_beside_another_kind_becomes_float64(tmp_path: Path, other: pa.D
     assert states[0].tolist() == [float(np.float32(0.1)), 0]
 
 
-def test_float32_stays_float32_when_gaps_are_filled(tmp_path: Path) -> None:
-    table = parquet_table(x=pa.array([0.1, None, 3, float("nan")], pa.float32()))
+def test_float32_with_gaps_stays_float32(tmp_path: Path) -> None:
+    table = parquet_table(x=pa.array([0.1, None, 3, float("-inf")], pa.float32()))
     states = read_written(tmp_path, table, missing="last").states
     assert states.dtype == np.float32
-    assert states[:, 0].tolist() == [np.float32(0.1), np.float32(0.1), 3, 3]
+    np.testing.assert_array_equal(states[:, 0], np.float32([0.1, np.nan, 3, np.nan]))
 
 
 @pytest.mark.parametrize("cell", ["1", "-1", "1.5", ".5", "5.", "1e5", "1E-7", "1e308", "5e-324",

@@ -30,17 +30,14 @@ def as_csv(rows: list[tuple[str, int, float | None, float | None]]) -> str:
 
 
 def loop_paths(rows, missing: str = "error") -> dict[str, list[tuple[float, ...]]] | None:
-    """Group rows, dropping or filling gaps one by one; None where that is impossible."""
+    """Group rows, dropping or leaving gaps one by one; None where that is impossible."""
     paths: dict[str, list[tuple[float, ...]]] = {}
     ends_in_gap: dict[str, bool] = {}
     for name, time, *cells in rows:
         so_far = paths.setdefault(name, [])
-        if missing == "last":
-            before = so_far[-1][1:] if so_far else (None, None)
-            cells = [old if new is None else new for old, new in zip(before, cells, strict=True)]
+        if missing in ("last", "impute"):
+            cells = ["gap" if cell is None else cell for cell in cells]
         ends_in_gap[name] = None in cells
-        if missing == "last" and None in cells:
-            return None
         if None not in cells:
             so_far.append((time, *cells))
     return None if any(ends_in_gap.values()) else paths
@@ -49,7 +46,10 @@ def loop_paths(rows, missing: str = "error") -> dict[str, list[tuple[float, ...]
 def assert_equal_loop(tmp_path: Path, rows, expected, **options) -> None:
     paths = read_written(tmp_path, as_csv(rows), **options)
     found = {
-        path.name: [(t, *x) for t, x in zip(path.times.tolist(), path.states.tolist(), strict=True)]
+        path.name: [
+            (t, *("gap" if np.isnan(value) else value for value in x))
+            for t, x in zip(path.times.tolist(), path.states.tolist(), strict=True)
+        ]
         for path in paths
     }
     assert list(found) == list(expected)
@@ -71,7 +71,7 @@ def test_sort_equals_sorting_the_rows_first(tmp_path: Path, seed: int) -> None:
     assert_equal_loop(tmp_path, mixed, expected, sort=True)
 
 
-@pytest.mark.parametrize("missing", ["drop", "last"])
+@pytest.mark.parametrize("missing", ["drop", "last", "impute"])
 @pytest.mark.parametrize("seed", range(20))
 def test_gaps_are_treated_as_in_the_loop(tmp_path: Path, seed: int, missing: str) -> None:
     rows = random_rows(seed, gaps=0.05)
@@ -82,7 +82,7 @@ def test_gaps_are_treated_as_in_the_loop(tmp_path: Path, seed: int, missing: str
         assert_equal_loop(tmp_path, rows, expected, missing=missing)
 
 
-@pytest.mark.parametrize("missing", ["drop", "last"])
+@pytest.mark.parametrize("missing", ["drop", "last", "impute"])
 def test_gaps_in_shuffled_rows_are_treated_after_sorting(tmp_path: Path, missing: str) -> None:
     rows = [("a", 2, 5.0, None), ("a", 0, 1.0, 2.0), ("a", 1, None, 3.0), ("a", 3, 7.0, 8.0)]
     expected = loop_paths(sorted(rows, key=lambda row: row[1]), missing)
@@ -90,7 +90,7 @@ def test_gaps_in_shuffled_rows_are_treated_after_sorting(tmp_path: Path, missing
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("missing", ["error", "drop", "last"])
+@pytest.mark.parametrize("missing", ["error", "drop", "last", "impute"])
 def test_every_row_of_a_path_is_found_again_in_the_file(
     tmp_path: Path, seed: int, missing: str
 ) -> None:
@@ -112,10 +112,16 @@ def test_every_spelling_of_nothing_is_a_gap(tmp_path: Path, cell: str) -> None:
     assert read_written(tmp_path, text, missing="drop").times.tolist() == [0, 2]
 
 
-def test_last_value_is_never_one_of_another_path(tmp_path: Path) -> None:
-    text = "unit,t,x\na,0,1\na,1,2\nb,0,\nb,1,4\n"
-    message = refusal_of(tmp_path, text, missing="last")
-    assert "column 'x', path 'b', row 3" in message
+@pytest.mark.parametrize("cell", ["", "NA", "inf", "-inf"])
+def test_gaps_are_left_to_the_rule(tmp_path: Path, cell: str) -> None:
+    text = f"unit,t,x,c\na,0,{cell},u\na,1,2,\nb,0,3,v\nb,1,4,v\n"
+    paths = read_written(tmp_path, text, missing="impute")
+    assert paths.gaps
+    np.testing.assert_array_equal(paths.states, [[np.nan, 0], [2, np.nan], [3, 1], [4, 1]])
+
+
+def test_paths_have_no_gaps_unless_they_are_let_in(tmp_path: Path) -> None:
+    assert not read_written(tmp_path, "unit,t,x\na,0,1\na,1,2\n").gaps
 
 
 def test_drop_refuses_to_lose_the_end_of_a_path(tmp_path: Path) -> None:
@@ -135,11 +141,7 @@ def test_drop_does_not_lose_the_mark_of_censoring(tmp_path: Path) -> None:
     assert paths.stopped.tolist() == [False, True]
 
 
-@pytest.mark.parametrize(("missing", "x"), [("drop", [1, 3]), ("last", [1, 2, 3])])
-def test_missing_category_is_treated_like_a_missing_number(
-    tmp_path: Path, missing: str, x: list[int]
-) -> None:
+def test_row_of_a_missing_category_is_dropped(tmp_path: Path) -> None:
     text = "unit,t,x,c\na,0,1,u\na,1,2,\na,2,3,v\n"
-    paths = encoded(read_written(tmp_path, text, missing=missing))
-    assert paths.states[:, 0].tolist() == x
-    assert paths.states[:, 1:].tolist() == [[1, 0]] * (len(x) - 1) + [[0, 1]]
+    paths = encoded(read_written(tmp_path, text, missing="drop"))
+    assert paths.states.tolist() == [[1, 1, 0], [3, 0, 1]]

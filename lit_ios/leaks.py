@@ -1,0 +1,294 @@
+"""Features that give the expert's stop away: outcomes and remaining lives left in a table.
+
+Such a feature is not known when the decision has to be made, and a rule that is trained on it looks
+perfect and is useless. Only a user can tell it from an honest feature that happens to be as good,
+so the check names it and asks. Everything is measured on paths that did not choose the threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from lit_ios.checks import UserError
+from lit_ios.trajectories import BoolArray, FloatArray, TrajectorySet
+
+LEVEL = 0.99  # balanced accuracy from which a single feature is asked about
+SHARE_AT_STOPS = 0.95  # of a feature's changes
+TIMES_AS_OFTEN = 20.0  # changes at stops beside other rows
+CHANCE = 1e-4  # that so many changes fall on stops
+EXPLAINED = 0.99  # of the variance of the durations
+FEWEST = 10  # stopped paths, and censored ones where they are compared
+MOST_ROWS = 1_000_000
+MOST_NAMED = 5
+BLOCK = 64  # columns that are copied at a time
+
+Kind = Literal["last row", "determines", "outcome", "length"]
+
+
+class Leak(NamedTuple):
+    """A feature that seems to know the stop."""
+
+    feature: str
+    kind: Kind
+    score: float  # what the kind is told by: a share of changes, balanced accuracy or R²
+    sentence: str
+
+
+class _Frame(NamedTuple):
+    """What is asked of every feature alike."""
+
+    paths: TrajectorySet
+    stop_rows: BoolArray  # (N,)
+    inner: BoolArray  # (N − 1,) whether the next row is of the same path
+    half: BoolArray  # (P,)
+    half_of_row: BoolArray  # (N,)
+
+
+def find_leaks(paths: TrajectorySet, keep: Sequence[str] = ()) -> list[Leak]:
+    """Return the features of raw columns that almost determine where paths were stopped.
+
+    At most a million rows are looked at, of paths drawn at random.
+
+    Args:
+        paths: of raw columns, those of text coded; missing values are NaN.
+        keep: features that are known at the time of the decision, whatever they look like.
+    """
+    paths = _at_most(paths, MOST_ROWS)
+    if not paths.stopped.any():
+        return []
+    frame, found = _frame(paths), []
+    for first in range(0, len(paths.feature_names), BLOCK):
+        block = np.ascontiguousarray(paths.states[:, first : first + BLOCK].T)
+        names = paths.feature_names[first : first + BLOCK]
+        for name, values in zip(names, block, strict=True):
+            if name not in keep:
+                leak = _leak(name, values, frame)
+                found += [] if leak is None else [leak]
+    return found
+
+
+def refuse_leaks(leaks: Sequence[Leak]) -> None:
+    """Ask the user about features that give the stop away."""
+    if not leaks:
+        return
+    named = {leak.feature: leak.sentence for leak in leaks}
+    shown = list(named)[:MOST_NAMED]
+    more = f" (and {len(named) - len(shown)} more)" if len(named) > len(shown) else ""
+    them = " ".join(shown)
+    it, if_known = ("it", "it is") if len(named) == 1 else ("them", "they are")
+    raise UserError(
+        "possible leak: "
+        + "; ".join(named[name] for name in shown)
+        + f"{more}: leave {it} out with --drop {them}, or keep {it} with --keep {them} if "
+        f"{if_known} known at the time of the decision"
+    )
+
+
+def _at_most(paths: TrajectorySet, rows: int) -> TrajectorySet:
+    if len(paths.states) <= rows:
+        return paths
+    order = np.random.default_rng(0).permutation(len(paths))
+    fitting = np.cumsum(paths.lengths[order]) <= rows
+    return paths.select(np.sort(order[fitting])) if fitting.any() else paths
+
+
+def _frame(paths: TrajectorySet) -> _Frame:
+    stop_rows = np.zeros(len(paths.states), dtype=bool)
+    stop_rows[paths.last_rows[paths.stopped]] = True
+    inner = np.ones(len(paths.states) - 1, dtype=bool)
+    inner[paths.offsets[1:-1] - 1] = False
+    half, rng = np.zeros(len(paths), dtype=bool), np.random.default_rng(1)
+    for kind in (True, False):
+        half[rng.permutation(np.flatnonzero(paths.stopped == kind))[::2]] = True
+    return _Frame(paths, stop_rows, inner, half, np.repeat(half, paths.lengths))
+
+
+def _leak(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
+    """Return what is suspicious about one feature, if anything is."""
+    known = ~np.isnan(values)
+    changed = (values[1:] != values[:-1]) & (known[1:] | known[:-1]) & frame.inner
+    leak = _last_row(name, changed, frame)
+    if leak is None and not changed.any():
+        leak = _outcome(name, values, frame) or _length(name, values, frame)
+    elif leak is None:
+        leak = _determines(name, values, frame)
+    return leak
+
+
+def _last_row(name: str, changed: BoolArray, frame: _Frame) -> Leak | None:
+    """Look for a feature that only ever changes where the expert stopped."""
+    at_stops = frame.stop_rows[1:] & frame.inner
+    changes, stops = int(changed.sum()), int(at_stops.sum())
+    others = int(frame.inner.sum()) - stops
+    if not changes or not others or not stops:
+        return None
+    hits = int((changed & at_stops).sum())
+    often = hits / stops >= TIMES_AS_OFTEN * (changes - hits) / others
+    by_chance = (stops / (stops + others)) ** hits
+    if hits / changes < SHARE_AT_STOPS or not often or by_chance > CHANCE:
+        return None
+    sentence = f"{name} changes almost only at the last row of stopped paths"
+    return Leak(name, "last row", hits / changes, sentence)
+
+
+def _determines(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
+    """Look for a threshold on the feature that stops where the expert did (M1)."""
+    paths = frame.paths
+    if paths.stopped.sum() < FEWEST:
+        return None
+    best, word = 0.0, ""
+    for sign, what in _directions(name, paths):
+        scores = []
+        for chosen in (frame.half, ~frame.half):
+            rows = np.repeat(chosen, paths.lengths)
+            signed = _signed(name, values, sign, rows, frame.stop_rows, paths)
+            if _hopeless(signed, frame):
+                break
+            running = _running_maximum(signed, paths)
+            scores.append(_held_out_accuracy(running, frame.stop_rows, rows))
+        if len(scores) == 2 and np.mean(scores) > best:
+            best, word = float(np.mean(scores)), what
+    if best < LEVEL:
+        return None
+    sentence = (
+        f"{name} almost determines the stop by itself: stopping at {word} gives a balanced "
+        f"accuracy of {best:.3f} on paths left out"
+    )
+    return Leak(name, "determines", best, sentence)
+
+
+def _outcome(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
+    """Look for a feature of whole paths that tells stopped from censored ones."""
+    paths = frame.paths
+    if min(paths.stopped.sum(), (~paths.stopped).sum()) < FEWEST:
+        return None
+    own, best = values[paths.offsets[:-1]], 0.0
+    missing = np.isnan(own)
+    tried: list[FloatArray | int] = [sign for sign, _ in _directions(name, paths)]
+    tried += [missing.astype(np.float64), (~missing).astype(np.float64)]
+    for what in tried:
+        scores = []
+        for chosen in (frame.half, ~frame.half):
+            signed = what
+            if isinstance(signed, int):
+                signed = _signed(name, own, signed, chosen, paths.stopped, paths)
+            scores.append(_held_out_accuracy(signed, paths.stopped, chosen))
+        best = max(best, float(np.mean(scores)))
+    if best < LEVEL:
+        return None
+    sentence = (
+        f"{name} is the same on all rows of a path and tells stopped from censored paths (balanced "
+        f"accuracy {best:.3f} on paths left out)"
+    )
+    return Leak(name, "outcome", best, sentence)
+
+
+def _length(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
+    """Look for a number that says when a path ends, from its first row on."""
+    paths = frame.paths
+    own, begin = values[paths.offsets[:-1]], paths.times[paths.offsets[:-1]]
+    asked = paths.stopped & ~np.isnan(own)
+    if name in paths.categories or asked.sum() < FEWEST:
+        return None
+    duration, half = (paths.times[paths.last_rows] - begin)[asked], frame.half[asked]
+    best = max(_explained(x, duration, half) for x in (own[asked], (own - begin)[asked]))
+    if best < EXPLAINED:
+        return None
+    sentence = (
+        f"{name} is the same on all rows of a path and says how long the path is (explains "
+        f"{best:.1%} of the durations of stopped paths left out)"
+    )
+    return Leak(name, "length", best, sentence)
+
+
+def _directions(name: str, paths: TrajectorySet) -> Iterator[tuple[int, str]]:
+    if name in paths.categories:
+        yield 1, "some of its categories"
+        return
+    yield 1, "high values"
+    yield -1, "low values"
+
+
+def _signed(
+    name: str,
+    values: FloatArray,
+    sign: int,
+    chosen: BoolArray,
+    target: BoolArray,
+    paths: TrajectorySet,
+) -> FloatArray:
+    """Return what is compared with a threshold; −∞ where it is missing.
+
+    A category counts as much as its share of stops among the chosen rows.
+    """
+    missing = np.isnan(values)
+    if name not in paths.categories:
+        return np.where(missing, -np.inf, sign * values)
+    codes = np.where(missing, -1, values).astype(np.int64) + 1
+    size = int(codes.max()) + 1
+    rows = np.bincount(codes[chosen], minlength=size)
+    stops = np.bincount(codes[chosen & target], minlength=size)
+    share = np.where(rows > 0, stops / np.maximum(rows, 1), -np.inf)
+    return np.asarray(share[codes])
+
+
+def _hopeless(values: FloatArray, frame: _Frame) -> bool:
+    """Say whether no threshold can reach the level, without sorting anything.
+
+    Both rates must be at least 2 · LEVEL − 1. A threshold that catches as many stopped paths as
+    that is no higher than a quantile of their maxima, and there too many other rows lie above it.
+    """
+    least, paths = 2 * LEVEL - 1 - 0.05, frame.paths  # halves differ from the whole
+    highest = np.maximum.reduceat(values, paths.offsets[:-1])[paths.stopped]
+    allowed = int((1 - least) * len(highest))
+    threshold = np.partition(highest, allowed)[allowed]
+    others = len(values) - int(frame.stop_rows.sum())
+    passed = int((values < threshold).sum()) - int((values[frame.stop_rows] < threshold).sum())
+    return passed < least * others
+
+
+def _running_maximum(values: FloatArray, paths: TrajectorySet) -> FloatArray:
+    """Return the largest value so far in each row's path."""
+    levels, rank = np.unique(values, return_inverse=True)
+    shift = paths.path_of_row * len(levels)
+    return np.asarray(levels[np.maximum.accumulate(rank + shift) - shift])
+
+
+def _held_out_accuracy(values: FloatArray, stop: BoolArray, chosen: BoolArray) -> float:
+    """Choose the best threshold on the chosen rows; return its balanced accuracy on the others."""
+    threshold = _best_threshold(values[chosen], stop[chosen])
+    above, stop = values[~chosen] >= threshold, stop[~chosen]
+    if not stop.any() or stop.all():
+        return 0.0
+    return float(above[stop].mean() + (~above[~stop]).mean()) / 2
+
+
+def _best_threshold(values: FloatArray, stop: BoolArray) -> float:
+    """Return the value from which on stops and other rows are told apart best."""
+    order = np.argsort(-values, kind="stable")
+    value, stop = values[order], stop[order]
+    score = np.cumsum(stop) / max(stop.sum(), 1) - np.cumsum(~stop) / max((~stop).sum(), 1)
+    score[:-1][value[1:] == value[:-1]] = -np.inf  # equal values are crossed together
+    best = int(np.argmax(score))
+    smaller = value[value < value[best]]
+    between = np.isfinite(value[best]) and len(smaller) and np.isfinite(smaller[0])
+    return float(value[best] / 2 + smaller[0] / 2 if between else value[best])
+
+
+def _explained(x: FloatArray, y: FloatArray, half: BoolArray) -> float:
+    """Return R² of a straight line fitted to one half of the paths, on the other, both ways."""
+    scores = []
+    for chosen in (half, ~half):
+        spread = np.ptp(x[chosen])
+        rest = y[~chosen] - y[~chosen].mean()
+        if not np.isfinite(spread) or spread == 0 or not rest.any():
+            return 0.0
+        centre = x[chosen].mean()
+        scaled = (x - centre) / spread
+        slope, intercept = np.polyfit(scaled[chosen], y[chosen], 1)
+        error = y[~chosen] - intercept - slope * scaled[~chosen]
+        scores.append(1 - float(error @ error) / float(rest @ rest))
+    return min(scores)

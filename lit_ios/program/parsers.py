@@ -1,0 +1,167 @@
+"""Options of the commands that need no Lightning."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import NoReturn
+
+from lit_ios.checks import UserError
+from lit_ios.program.mistakes import no_option
+from lit_ios.program.short import SHORT
+from lit_ios.program.usage import EXAMPLES, GRAMMAR, USES
+
+
+class Parser(argparse.ArgumentParser):
+    """Answers mistakes in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse has to say as an error of ours."""
+        word = self.prog.rpartition(" ")[2]
+        if missing := re.fullmatch(r"the following arguments are required: (.+)", message):
+            raise UserError(f"{word} needs {missing[1]}: {word} {GRAMMAR[word]}")
+        if choice := re.fullmatch(r"argument (.+?): invalid choice: (.+) \(choose from (.+)\)",
+                                  message):  # fmt: skip
+            listed = choice[3].replace("'", "")
+            raise UserError(f"{choice[1]} must be one of {listed}, got {choice[2]}")
+        if kind := re.fullmatch(r"argument (.+?): invalid (?:_\w+|float|int) value: (.+)", message):
+            raise UserError(f"{kind[1]} must be a number, got {kind[2]}")
+        if empty := re.fullmatch(r"argument (.+?): expected (?:one|at least one) argument",
+                                 message):  # fmt: skip
+            raise UserError(f"{empty[1]} needs a value: {empty[1]} VALUE")
+        raise UserError(message.removeprefix("argument "))
+
+    def read(self, words: list[str]) -> argparse.Namespace:
+        """Parse words; refuse those that mean nothing."""
+        options, others = self.parse_known_intermixed_args(words)
+        known = [name for action in self._actions for name in action.option_strings]
+        word = self.prog.rpartition(" ")[2]
+        for other in others:
+            if other.startswith("-"):
+                raise no_option(other.partition("=")[0], known, f"{word} --help lists them")
+            raise UserError(f"{word} has no place for {other!r}: {word} {GRAMMAR[word]}")
+        return options
+
+
+def positive(text: str) -> int:
+    """Read a positive integer."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")
+    return int(text)
+
+
+def parser_of(command: str, program: str = "lit-ios") -> Parser:
+    """Return the parser of a command's options."""
+    parser = Parser(
+        prog=f"{program} {command}", description=USES[command].capitalize() + ".",
+        usage=f"{program} {command} {GRAMMAR[command]}", allow_abbrev=False,
+        epilog=EXAMPLES.format(program=program),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    if command in ("predict", "calibrate", "explain", "export"):
+        parser.add_argument("run", nargs="?", metavar="RUN", help="a run folder or a checkpoint")
+        parser.add_argument("--ckpt_path", metavar="RUN", help="the same")
+    if command not in ("inspect", "runs"):
+        parser.add_argument(
+            "--allow", action="append", default=[], metavar="PACKAGE",
+            help="trust classes of this package that the checkpoint names",
+        )  # fmt: skip
+    _ADD[command](parser)
+    if command not in ("export", "runs"):
+        _add_table(parser, command)
+    return parser
+
+
+def _add_table(parser: Parser, command: str) -> None:
+    if command != "frontier":
+        parser.add_argument("file", nargs="?", metavar="FILE", help="a table, or a folder of them")
+    parser.add_argument("--data", metavar="FILE", help="the table")
+    group = parser.add_argument_group("of the table (default: as in training)")
+    for short in SHORT:
+        if short.fits or (short.learns and command != "inspect"):
+            continue
+        if short.kind == "flag":
+            group.add_argument(short.option, action="store_true", default=None, help=short.help)
+        else:
+            several = "+" if short.kind == "list" else None
+            # %% since argparse fills in help texts
+            text = short.help.replace("%", "%%")
+            group.add_argument(short.option, nargs=several, metavar="X", help=text)
+
+
+def _add_inspect(parser: Parser) -> None:
+    parser.add_argument("--figure", type=Path, help="PNG file (default: <file>_inspect.png)")
+
+
+def _add_calibrate(parser: Parser) -> None:
+    parser.add_argument(
+        "--max-event-miss-rate", type=float, metavar="ALPHA",
+        help="guarantee at most this share of missed events in the mean over fresh paths",
+    )  # fmt: skip
+    parser.add_argument("--miss-cost", type=float, help="cost of a missed event")
+    parser.add_argument("--time-cost", type=float, help="cost of a unit of lost time")
+    parser.add_argument(
+        "--split", choices=("val", "test"),
+        help="without FILE, paths of the run to take (default: val; test for a guarantee, since "
+        "the validation paths chose the epoch, and for members that leave out folds)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-known-paths", action="store_true",
+        help="take paths that look like those of training, too: if rows hold few different numbers",
+    )  # fmt: skip
+    parser.add_argument(
+        "--output", type=Path,
+        help="checkpoint to write (default: calibrated.ckpt beside the checkpoint)",
+    )  # fmt: skip
+    parser.add_argument("--overwrite", action="store_true", help="also over one that is there")
+
+
+def _add_frontier(parser: Parser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders or checkpoints")
+    parser.add_argument("--split", choices=("val", "test"), default="test", help="(default: test)")
+    parser.add_argument(
+        "--draws", type=positive, default=200, help="bootstrap samples (default: 200)"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("frontier.png"), help="(default: frontier.png)"
+    )
+
+
+def _add_predict(parser: Parser) -> None:
+    parser.add_argument(
+        "--output", type=Path, default=Path("decisions.csv"),
+        help="CSV or Parquet file (default: decisions.csv; of the run's own test paths: "
+        "predictions.csv in a new run folder)",
+    )  # fmt: skip
+
+
+def _add_explain(parser: Parser) -> None:
+    parser.add_argument("--of", required=True, metavar="PATH", help="name of the path")
+    parser.add_argument(
+        "--row", type=int, help="number of the row, from 0 (default: the first at which it stops)"
+    )
+    parser.add_argument("--output", type=Path, help="PNG file to draw")
+
+
+def _add_export(parser: Parser) -> None:
+    parser.add_argument("out", nargs="?", metavar="OUT", help="….onnx, or ….pt2 for torch.export")
+
+
+def _add_runs(parser: Parser) -> None:
+    parser.add_argument("folder", nargs="?", default="runs", metavar="FOLDER", help="(runs)")
+    parser.add_argument("--sort", metavar="COLUMN", help="column to sort by (default: the folder)")
+    parser.add_argument("--reverse", action="store_true", help="the largest first")
+    parser.add_argument("--all", action="store_true", help="also candidates of auto runs")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table to a CSV file")
+
+
+_ADD = {
+    "inspect": _add_inspect,
+    "calibrate": _add_calibrate,
+    "frontier": _add_frontier,
+    "predict": _add_predict,
+    "explain": _add_explain,
+    "export": _add_export,
+    "runs": _add_runs,
+}

@@ -1,0 +1,87 @@
+"""Where a command line begins: help at once, then the command."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import metadata
+from typing import Any
+
+from lit_ios.checks import UserError
+from lit_ios.program.mistakes import nearest
+from lit_ios.program.usage import TRAINING, USES, help_of, usage
+
+COMMANDS = (*TRAINING, *USES)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Carry out a command line; return 0, or 1 after a sentence that says why it cannot be."""
+    try:
+        run(sys.argv[1:] if args is None else list(args))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run(words: list[str], program: str = "lit-ios") -> Any:
+    """Carry out a command line.
+
+    Returns the LightningCLI where one was needed, else None.
+
+    Args:
+        words: of the command line, the command first.
+        program: as the user calls it, for help and messages.
+    """
+    if not words or words[0] in ("-h", "--help"):
+        print(usage(program), end="")
+        return None
+    if words[0] == "--version":
+        print(f"lit-ios {metadata.version('lit-ios')}")
+        return None
+    command = words[0]
+    if command not in COMMANDS:
+        raise UserError(_no_command(command, program))
+    if {"-h", "--help"} & set(words[1:]):
+        print(help_of(command, program), end="")
+        return None
+    if command in USES and not (command == "predict" and _own_test_paths(words)):
+        _use(words)
+        return None
+    from lit_ios.program.training import train
+
+    return train(words, program)
+
+
+def _no_command(word: str, program: str) -> str:
+    if word.startswith("-"):
+        return f"the first word must be one of {', '.join(COMMANDS)}, got {word}"
+    near = nearest(word, COMMANDS)
+    advice = f"did you mean {near}?" if near else f"{program} --help lists them"
+    return f"there is no command {word!r}; {advice}"
+
+
+def _own_test_paths(words: list[str]) -> bool:
+    """Say whether `predict` is to decide on its run's own paths, or on a file only they can read.
+
+    A table needs the policy alone, which starts faster.
+    """
+    from lit_ios.program.words import is_table, predicted_file
+
+    file, dotted = predicted_file(words)
+    return dotted or file is None or not is_table(file)
+
+
+def _use(words: list[str]) -> None:
+    from lit_ios.program.uses import use
+
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning  # type: ignore[assignment]
+        try:
+            use(words)
+        except OSError as error:
+            raise UserError(str(error)) from None
+
+
+def _show_warning(message: Warning | str, *args: Any) -> None:
+    print(f"note: {message}", file=sys.stderr)

@@ -1,0 +1,105 @@
+"""What the program says of itself, without importing what it does its work with."""
+
+from __future__ import annotations
+
+from lit_ios.program.short import SHORT
+
+TRAINING = {
+    "fit": "train a model, then test its best checkpoint",
+    "validate": "measure a run on its validation paths",
+    "test": "measure a run on its test paths",
+}
+USES = {
+    "predict": "decide on every row of a table, or of the run's test paths",
+    "inspect": "say what a table holds and what would be rejected",
+    "calibrate": "choose the threshold on paths that were not trained on",
+    "frontier": "draw missed events against time to event",
+    "explain": "say what the margin at a stop is made of",
+    "export": "write the policy for other programs",
+    "runs": "list the runs below a folder with their scores",
+}
+GRAMMAR = {
+    "fit": "[FILE] [options]",
+    "validate": "RUN [options]",
+    "test": "RUN [options]",
+    "predict": "RUN [FILE] [options]",
+    "inspect": "FILE [options]",
+    "calibrate": "RUN [FILE] [options]",
+    "frontier": "RUN … [options]",
+    "explain": "RUN [FILE] --of PATH [options]",
+    "export": "RUN OUT",
+    "runs": "[FOLDER] [options]",
+}
+
+EXAMPLES = """\
+examples:
+  {program} inspect my.csv --path unit --time cycle
+  {program} fit my.csv --path unit --time cycle --stop failed
+  {program} predict runs/my/auto/version_0 new.csv --output decisions.parquet
+  {program} calibrate runs/my/auto/version_0 fresh.csv --max-event-miss-rate 0.05
+  {program} fit --data CP1 --model iqs_cs_smote
+  {program} runs
+"""
+
+FIT = """\
+  FILE, --data X             a table of your own (CSV, Parquet or a folder of them), or a shipped
+                             data set: CP1, fatigue, turbofan, ...
+  --model auto               train candidates with and without memory, take the best on paths left
+                             out (default for a table of your own); --quick trains one; --resume
+                             FOLDER goes on with an interrupted run
+  --model NAME               a method: do_iqs_lb, iqs_folds, ...
+  --config FILE              add settings; later files and options win
+  --ckpt_path RUN            resume this run, or its checkpoint FILE
+  --trainer.max_epochs N     how long to train
+  --model.init_args.X V      any argument of the model     (all: --model.help CLASS)
+  --data.init_args.X V       any argument of the data      (all: --data.help CLASS)
+  --seed_everything N        decides data, splits, weights and batches
+  --runs_dir DIR             where run folders go          (default: runs)
+  --threads N                CPU threads of PyTorch        (default: 1, best for small networks)
+  --allow PACKAGE            trust classes of this package that settings name
+  --print_config             show the settings and leave
+  --help-all                 every option there is
+"""
+
+MEASURE = """\
+  RUN                        a run folder, such as runs/my/auto/version_0, or a checkpoint
+  --config FILE              add settings; later files and options win
+  --data.init_args.X V       any argument of the data      (all: --data.help CLASS)
+  --runs_dir DIR             where run folders go          (default: runs)
+  --allow PACKAGE            trust classes of this package that settings name
+  --help-all                 every option there is
+"""
+
+
+def usage(program: str) -> str:
+    """Return the help of the whole program."""
+    commands = "\n".join(f"  {name:<10} {text}" for name, text in (TRAINING | USES).items())
+    return (
+        f"usage: {program} COMMAND ...\n\nLearns when to stop from experts who stopped.\n\n"
+        f"{commands}\n\n  {program} COMMAND --help says more; {program} --version\n\n"
+        "RUN is a run folder or a checkpoint (--ckpt_path RUN says the same). Without options, fit "
+        "trains\nDO-IQS-LB on the simulated problem bmG; on a table of your own, the default is "
+        f"--model auto.\n\n{EXAMPLES.format(program=program)}"
+    )
+
+
+def help_of(command: str, program: str) -> str:
+    """Return the help of one command."""
+    if command in USES:
+        from lit_ios.program.parsers import parser_of
+
+        return parser_of(command, program).format_help()
+    options = FIT if command == "fit" else MEASURE
+    table = "\n".join(
+        f"  {short.option + _takes(short.kind):<26} {short.help}"
+        for short in SHORT
+        if command == "fit" or not short.fits
+    )
+    return (
+        f"usage: {program} {command} {GRAMMAR[command]}\n\n{TRAINING[command].capitalize()}.\n\n"
+        f"{options}\nof a table of your own:\n{table}\n\n{EXAMPLES.format(program=program)}"
+    )
+
+
+def _takes(kind: str) -> str:
+    return {"text": " X", "file": " FILE", "list": " A B ...", "flag": ""}[kind]
