@@ -8,7 +8,7 @@ fitted to all of these. With lags, their number is one of the settings that are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from sklearn.preprocessing import SplineTransformer
 from sklearn.svm import SVC
 
 from datamodules import TrajectoryDataModule
+from lit_ios.baseline import FOLDS, Margins, held_out_margins, score, transitions
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.functional.frontier import balanced_margin
 from lit_ios.metrics import path_metrics
@@ -46,10 +47,8 @@ WITH_LAGS = {
     for name, label in WITH_FOLDS.items()
 }
 NAMES |= WITH_FOLDS | WITH_LAGS
-FOLDS = 4
 LAGS = (0, 4, 16)  # one of these is chosen, of those that give
 MOST_COORDINATES = 200
-Margins = Callable[[TrajectorySet], FloatArray]
 
 
 def candidates(name: str, train: TrajectorySet, seed: int) -> Iterator[Margins]:
@@ -67,8 +66,7 @@ def candidates(name: str, train: TrajectorySet, seed: int) -> Iterator[Margins]:
             forest = _survival_forest(leaf, seed).fit(train.states, target)
             yield lambda paths, forest=forest: np.asarray(forest.predict(paths.states))
         return
-    rows = np.ones(len(train.states), dtype=bool)
-    rows[train.last_rows[~train.stopped]] = False
+    rows = transitions(train)
     states, stop = train.states[rows], train.actions[rows] == STOP
     for model in _models(name, seed):
         model.fit(states, stop)
@@ -122,14 +120,6 @@ def _models(name: str, seed: int) -> Iterator[Any]:
             yield make_pipeline(splines, LogisticRegression(C=c, max_iter=2000))
     else:
         raise ValueError(f"there is no baseline {name!r}, only {', '.join(NAMES)}")
-
-
-def score(model: Any, states: FloatArray) -> FloatArray:
-    """Return a model's margin of each row: its decision function, or the logit it is made of."""
-    if hasattr(model, "decision_function"):
-        return np.asarray(model.decision_function(states), dtype=np.float64)
-    probability = model.predict_proba(states)[:, 1].clip(1e-6, 1 - 1e-6)
-    return np.asarray(np.log(probability) - np.log1p(-probability))
 
 
 def cusum(paths: TrajectorySet, slack: float) -> FloatArray:
@@ -201,10 +191,7 @@ def _cross_validated(
     held_out = folds_held_out(FOLDS, FOLDS, paths.stopped, np.random.default_rng(seed))
     parts = [candidates(name, paths.select(~out), seed) for out in held_out]
     for *models, whole in zip(*parts, candidates(name, paths, seed), strict=True):
-        values = np.empty(len(paths.states))
-        for out, margins in zip(held_out, models, strict=True):
-            values[out[paths.path_of_row]] = margins(paths.select(out))
-        yield values, whole
+        yield held_out_margins(paths, held_out, models), whole
 
 
 def _metrics(margin: torch.Tensor, batch: PathBatch, threshold: float) -> dict[str, float]:

@@ -271,6 +271,7 @@ class AutoRun:
 
         words = ["test", "--ckpt_path", str(folder / "checkpoints/best.ckpt"), *self._allowed]
         cli = TestCLI.run(words, self.default_config)
+        cli.compare_with_baseline()
         written = folder / "metrics.json"
         metrics = json.loads(written.read_text()) if written.is_file() else {}
         own = scores[name]

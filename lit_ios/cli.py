@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -129,6 +130,12 @@ class StoppingCLI(LightningCLI):
             type=str | None,
             help="predict: the .csv or .parquet file of decisions (default: in the run folder).",
         )
+        parser.add_argument(
+            "--baseline",
+            type=bool,
+            default=True,
+            help="fit: end with what gradient boosting gets on the same paths.",
+        )
         parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=_data_seed)
         parser.link_arguments(
             "data", "model.init_args.inputs", compute_fn=self._inputs, apply_on="instantiate"
@@ -246,8 +253,25 @@ class StoppingCLI(LightningCLI):
         best = getattr(self.trainer.checkpoint_callback, "best_model_path", "")
         if best:
             self.trainer.test(self.model, self.datamodule, ckpt_path=best, verbose=False)
+            self.compare_with_baseline()
         else:
             print("No checkpoint was validated and kept: nothing to test.")
+
+    def compare_with_baseline(self) -> None:
+        """Say what gradient boosting gets on the test paths, and add it to metrics.json."""
+        if not self._get(self.config, "baseline") or self.trainer.world_size > 1:
+            return
+        from lit_ios.baseline import compare
+
+        found = compare(self.datamodule, self.model.rule.eval())
+        if found is None:
+            return
+        print(f"\n{found.sentence}")
+        folder = getattr(self.trainer.logger, "log_dir", None)
+        written = None if folder is None else Path(folder) / "metrics.json"
+        if written is not None and written.is_file():
+            metrics = json.loads(written.read_text()) | found.metrics()
+            written.write_text(json.dumps(metrics, indent=2) + "\n")
 
 
 def default_threads(work: int) -> int:

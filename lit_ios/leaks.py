@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from lit_ios.checks import UserError
-from lit_ios.trajectories import BoolArray, FloatArray, TrajectorySet
+from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet
 
 LEVEL = 0.99  # balanced accuracy from which a single feature is asked about
 SHARE_AT_STOPS = 0.95  # of a feature's changes
@@ -43,8 +43,8 @@ class _Frame(NamedTuple):
     paths: TrajectorySet
     stop_rows: BoolArray  # (N,)
     inner: BoolArray  # (N − 1,) whether the next row is of the same path
+    path_of_row: IntArray  # (N,)
     half: BoolArray  # (P,)
-    half_of_row: BoolArray  # (N,)
 
 
 def find_leaks(paths: TrajectorySet, keep: Sequence[str] = ()) -> list[Leak]:
@@ -70,19 +70,27 @@ def find_leaks(paths: TrajectorySet, keep: Sequence[str] = ()) -> list[Leak]:
     return found
 
 
-def refuse_leaks(leaks: Sequence[Leak]) -> None:
-    """Ask the user about features that give the stop away."""
+def refuse_leaks(leaks: Sequence[Leak], *, in_python: bool = False) -> None:
+    """Ask the user about features that give the stop away.
+
+    Args:
+        leaks: what was found.
+        in_python: whether the answer is an argument of a call, not an option of the program.
+    """
     if not leaks:
         return
     named = {leak.feature: leak.sentence for leak in leaks}
     shown = list(named)[:MOST_NAMED]
     more = f" (and {len(named) - len(shown)} more)" if len(named) > len(shown) else ""
     them = " ".join(shown)
+    drop, keep = f"--drop {them}", f"--keep {them}"
+    if in_python:
+        drop, keep = f"drop={shown}", f"keep={shown}"
     it, if_known = ("it", "it is") if len(named) == 1 else ("them", "they are")
     raise UserError(
         "possible leak: "
         + "; ".join(named[name] for name in shown)
-        + f"{more}: leave {it} out with --drop {them}, or keep {it} with --keep {them} if "
+        + f"{more}: leave {it} out with {drop}, or keep {it} with {keep} if "
         f"{if_known} known at the time of the decision"
     )
 
@@ -103,7 +111,7 @@ def _frame(paths: TrajectorySet) -> _Frame:
     half, rng = np.zeros(len(paths), dtype=bool), np.random.default_rng(1)
     for kind in (True, False):
         half[rng.permutation(np.flatnonzero(paths.stopped == kind))[::2]] = True
-    return _Frame(paths, stop_rows, inner, half, np.repeat(half, paths.lengths))
+    return _Frame(paths, stop_rows, inner, paths.path_of_row, half)
 
 
 def _leak(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
@@ -143,11 +151,11 @@ def _determines(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
     for sign, what in _directions(name, paths):
         scores = []
         for chosen in (frame.half, ~frame.half):
-            rows = np.repeat(chosen, paths.lengths)
+            rows = chosen[frame.path_of_row]
             signed = _signed(name, values, sign, rows, frame.stop_rows, paths)
             if _hopeless(signed, frame):
                 break
-            running = _running_maximum(signed, paths)
+            running = _running_maximum(signed, frame)
             scores.append(_held_out_accuracy(running, frame.stop_rows, rows))
         if len(scores) == 2 and np.mean(scores) > best:
             best, word = float(np.mean(scores)), what
@@ -239,21 +247,24 @@ def _hopeless(values: FloatArray, frame: _Frame) -> bool:
     """Say whether no threshold can reach the level, without sorting anything.
 
     Both rates must be at least 2 · LEVEL − 1. A threshold that catches as many stopped paths as
-    that is no higher than a quantile of their maxima, and there too many other rows lie above it.
+    that is no higher than a quantile of their maxima, and that one lets too few other rows pass.
     """
     least, paths = 2 * LEVEL - 1 - 0.05, frame.paths  # halves differ from the whole
     highest = np.maximum.reduceat(values, paths.offsets[:-1])[paths.stopped]
     allowed = int((1 - least) * len(highest))
     threshold = np.partition(highest, allowed)[allowed]
-    others = len(values) - int(frame.stop_rows.sum())
-    passed = int((values < threshold).sum()) - int((values[frame.stop_rows] < threshold).sum())
-    return passed < least * others
+    above = np.flatnonzero(values >= threshold)
+    first = above[np.diff(frame.path_of_row[above], prepend=-1) != 0]
+    of = frame.path_of_row[first]
+    lost = int((paths.offsets[of + 1] - paths.stopped[of] - first).sum())
+    others = len(values) - int(paths.stopped.sum())
+    return others - lost < least * others
 
 
-def _running_maximum(values: FloatArray, paths: TrajectorySet) -> FloatArray:
+def _running_maximum(values: FloatArray, frame: _Frame) -> FloatArray:
     """Return the largest value so far in each row's path."""
     levels, rank = np.unique(values, return_inverse=True)
-    shift = paths.path_of_row * len(levels)
+    shift = frame.path_of_row * len(levels)
     return np.asarray(levels[np.maximum.accumulate(rank + shift) - shift])
 
 

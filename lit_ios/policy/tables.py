@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -106,13 +107,18 @@ def plain_roles(**roles: Any) -> dict[str, Any]:
                 f"{name} must be the name of one column, got {_kind_of(given[name])}: {name}='…'"
             )
     for name in ("features", "drop"):
-        if isinstance(given.get(name), str):
-            raise UserError(f"{name} must be a list of columns: write {name}=[{given[name]!r}]")
         if name in given:
-            given[name] = tuple(given[name])
+            given[name] = plain_names(name, given[name])
     if "events" in given and not isinstance(given["events"], str | Path):
         given["events"] = as_arrow(given["events"])
     return given
+
+
+def plain_names(argument: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Return a list of columns; a single name would be taken for a list of letters."""
+    if isinstance(given, str):
+        raise UserError(f"{argument} must be a list of columns: write {argument}=[{given!r}]")
+    return tuple(given)
 
 
 def _as_trained(trained: TableColumns, given: dict[str, Any]) -> dict[str, Any]:

@@ -10,18 +10,26 @@ import difflib
 import inspect
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from lit_ios.checks import UserError
 from lit_ios.program.short import SHORT
 
+LIKE = 0.6  # share of letters in common from which on a word may have been meant
 LONG = 60  # characters of a value that are quoted
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is most like this one, if one is."""
     plain = {name.lower().replace("_", "-"): name for name in known}
-    found = difflib.get_close_matches(word.lower().replace("_", "-"), plain, n=1, cutoff=0.6)
-    return plain[found[0]] if found else None
+    like = difflib.SequenceMatcher(b=word.lower().replace("_", "-"))
+
+    def likeness(name: str) -> float:
+        like.set_seq1(name)
+        return like.ratio()
+
+    best = max(sorted(plain), key=likeness, default="")
+    return plain[best] if best and likeness(best) >= LIKE else None
 
 
 def no_option(option: str, known: Iterable[str], otherwise: str) -> UserError:
@@ -89,7 +97,7 @@ def _wrong_value(message: str, role: str, given: dict[str, str]) -> UserError:
     keys: list[str] = re.findall(r'Parser key "([\w.]+)"', message)
     if not keys:
         return UserError("the command line cannot be understood: lit-ios fit --help has examples")
-    key = _shown(role, keys[-1]) if len(keys) > 1 else f"--{role}"
+    key = f"--{role}" if keys[-1] == role else _shown(role, keys[-1])
     kinds = dict.fromkeys(_kind(found) for found in re.findall(_EXPECTED, message))
     wanted = [kind for kind in kinds if kind]
     value = given.get(key, given.get(f"--{role}.init_args.{keys[-1]}"))
@@ -134,7 +142,7 @@ def _arguments(of_class: list[str], classes: dict[str, type]) -> list[str]:
 def _given(words: list[str]) -> dict[str, str]:
     """Return the value that follows each option."""
     found = {}
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
         if name.startswith("--"):
             short = name.removeprefix("--data.init_args.").replace("_", "-")

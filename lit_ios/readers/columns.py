@@ -113,7 +113,7 @@ class Source:
             row = self._first_text(column)
             text = values[row].as_py()
             comma = looks_like_a_decimal_comma(str(text))
-            hint = "set --decimal ','" if comma else "correct the cell, or leave it empty"
+            hint = "set --decimal ',' if all are written so" if comma else "correct the cell"
             raise TableError(f"{self.where(column, row)}: not a number: {text!r}; {hint}")
         kind = values.type
         if pa.types.is_null(kind):
@@ -134,11 +134,11 @@ class Source:
         return np.asarray(values.cast(wanted, safe=False).to_numpy())
 
     def _first_text(self, column: str) -> int:
-        """Return the first row of a text column that is no number."""
-        for row, text in enumerate(self.texts(column).to_pylist()):
-            if text is not None and not is_number(text):
-                return row
-        return 0
+        """Return the first row of a text column that is no number, with or without a comma."""
+        texts = self.texts(column).to_pylist()
+        words = (row for row, text in enumerate(texts) if text is not None and not _numeric(text))
+        others = (row for row, text in enumerate(texts) if text is not None and not is_number(text))
+        return next(words, next(others, 0))
 
     def _first_no_time(self, column: str) -> int:
         """Return the first row that is not a date, or, where most are not, not a number."""
@@ -158,7 +158,7 @@ class Source:
     def holds_numbers(self, column: str) -> bool:
         """Whether some cell of a text column is a number: then the text is a mistake."""
         distinct = pc.unique(self.texts(column)).to_pylist()
-        return any(text is not None and is_number(text) for text in distinct)
+        return any(text is not None and _numeric(text) for text in distinct)
 
     def times(self, column: str, unit: TimeUnit, written: str | None = None) -> FloatArray:
         """Return a column of times: numbers as they are, dates in `unit` since 1970.
@@ -272,11 +272,6 @@ class Source:
     def categories(self, column: str) -> list[str]:
         """Return the distinct values of a categorical column, sorted."""
         found = sorted(x for x in pc.unique(self.texts(column)).to_pylist() if x is not None)
-        if found and all(map(looks_like_a_decimal_comma, found)):
-            raise TableError(
-                f"{self.name}, column {column!r}: text such as {found[0]!r} looks like numbers "
-                "with a decimal comma; set --decimal ',', or leave the column out with --drop"
-            )
         if len(found) > MOST_CATEGORIES:
             raise TableError(
                 f"{self.name}, column {column!r}: {len(found)} different texts are names, not "
@@ -305,11 +300,18 @@ _NAMES = (
 )
 
 
+def _numeric(text: str) -> bool:
+    """Whether a text is a number, maybe one that cannot be read."""
+    others = looks_like_a_decimal_comma(text) or _HEXADECIMAL.fullmatch(text)
+    return is_number(text) or bool(others)
+
+
 def is_number(text: str) -> bool:
     """Whether a text is a number."""
     return _NUMBER.fullmatch(text) is not None
 
 
+_HEXADECIMAL = re.compile(r"\s*0x[0-9a-f]+\s*", re.I | re.A)
 _NUMBER = re.compile(
     r"[ \t]*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan))[ \t]*", re.I | re.A
 )

@@ -60,6 +60,9 @@ def _numbered(values: pa.ChunkedArray) -> IntArray:
     """Give equal values equal numbers; a missing one is a value, too."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
+    if pa.types.is_floating(values.type):  # what is infinite is missing, and −0 is 0
+        numbers = values.cast(pa.float64()).to_numpy() + 0.0
+        values = pa.chunked_array([pa.array(numbers, mask=~np.isfinite(numbers))])
     with contextlib.suppress(pa.ArrowNotImplementedError):
         coded = values.combine_chunks().dictionary_encode()
         numbers = pc.fill_null(coded.indices.cast(pa.int64()), len(coded.dictionary))

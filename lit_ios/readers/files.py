@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
@@ -181,9 +182,8 @@ def _read_csv(
         types = {name: pa.string() for name in as_text}
         table = read(types)
         if marks.hexadecimal:  # read as a negative integer where the first bit is set
-            table = read(
-                types | {f.name: pa.float64() for f in table.schema if pa.types.is_integer(f.type)}
-            )
+            integers = [f.name for f in table.schema if pa.types.is_integer(f.type)]
+            table = _hexadecimal_as_text(table, read(types | dict.fromkeys(integers, pa.string())))
         names = table.column_names
     except UnicodeDecodeError:
         raise TableError(f"{file}: the header is not UTF-8; save the file as UTF-8") from None
@@ -202,6 +202,14 @@ def _read_csv(
         raise _unreadable(file, "CSV", error) from None
     check_names(file, names, wanted)
     return table if wanted is None else table.select(wanted)
+
+
+def _hexadecimal_as_text(table: pa.Table, texts: pa.Table) -> pa.Table:
+    """Take columns with hexadecimal numbers as text, so that they are refused where they count."""
+    for i, (read, written) in enumerate(zip(table.columns, texts.columns, strict=True)):
+        if read.type != written.type and pc.any(pc.match_substring_regex(written, "0[xX]")).as_py():
+            table = table.set_column(i, table.column_names[i], written)
+    return table
 
 
 class _Marks(NamedTuple):

@@ -12,7 +12,7 @@ import torch
 from repository import ROOT
 
 import train
-from lit_ios.__main__ import main
+from lit_ios.program import main
 
 COLUMNS = ("unit", "cycle", "heat", "colour")
 UNITS = 20

@@ -16,7 +16,7 @@ import yaml
 from repository import ROOT
 
 import train
-from lit_ios.__main__ import main
+from lit_ios.program import main
 from lit_ios.settings import merge_settings, read_settings
 
 NUMBER = itertools.count()

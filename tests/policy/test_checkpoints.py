@@ -11,8 +11,8 @@ import torch
 from repository import ROOT
 
 from lit_ios import StoppingPolicy
-from lit_ios.__main__ import main
 from lit_ios.checks import UserError
+from lit_ios.program import main
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
@@ -220,7 +220,7 @@ def test_shell_calibrates_draws_predicts_explains_and_exports(run, tmp_path, cap
         (["export", "BEST", "nowhere/x.onnx"], "there is no folder nowhere"),
         (["frontier", "BEST", "--output", "x.xyz"], "must end in .png or .pdf or .svg"),
         (["calibrate", "nothing.ckpt"], "there is no file nothing.ckpt"),
-        (["predict", "BEST"], "give a table: --data FILE"),
+        (["predict"], "predict needs a checkpoint: predict RUN"),
         (
             ["predict", "BEST", "--data", "TABLE", "--output", "x.txt"],
             "must end in .csv or .parquet",

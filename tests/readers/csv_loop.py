@@ -26,6 +26,7 @@ TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fals
 NOTHING = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
            "1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"}  # fmt: skip
 HOUR = 3600.0
+FLAG_WORDS = [("no", "yes"), ("n", "y"), ("f", "t"), ("off", "on")]
 
 
 class CsvTable:
@@ -34,7 +35,9 @@ class CsvTable:
     def __init__(self, data: bytes, file_name: str) -> None:
         text = unpacked(data, file_name)
         self.plain = text.count('"') % 2 == 0  # RFC 4180 allows none in a cell without quotes
-        lines = [line for line in csv_lines(text) if line]
+        mark = separator(text)
+        lines = [line for line in csv_lines(text, mark) if line]
+        self.comma = mark != "," and has_decimal_commas(lines[1:])
         if len(lines) < 2 or any(len(line) != len(lines[0]) for line in lines):
             raise BadTableError("no rows, or ragged ones")
         if "" in lines[0] or len(set(lines[0])) < len(lines[0]):
@@ -56,8 +59,11 @@ class CsvTable:
         self.odd(any(cell in NOTHING for cell in self[column]))
         return self[column]
 
-    def times(self, column: str) -> list[float]:
+    def times(self, column: str, date_format: str | None) -> list[float]:
         cells = [cell.strip(" \t") for cell in self[column]]
+        if date_format is not None:
+            self.odd(cells != self[column])
+            return loop_dates(cells, date_format)
         if all(DATE.fullmatch(cell) for cell in cells):
             self.odd(cells != self[column] or len({len(cell) for cell in cells}) > 1)
             return loop_dates(cells)
@@ -68,7 +74,12 @@ class CsvTable:
 
     def numbers(self, cells: list[str]) -> Cells:
         values: Cells = []
-        for cell in cells:
+        for written in cells:
+            cell = written
+            if self.comma:
+                if "." in cell and cell not in NOTHING:
+                    raise BadTableError(f"a point among decimal commas: {cell!r}")
+                cell = cell.replace(",", ".")
             self.odd(cell != "" and not PLAIN_NUMBER.fullmatch(cell))
             if cell in NOTHING or NOT_FINITE.fullmatch(cell):
                 values.append(None)
@@ -92,6 +103,13 @@ class CsvTable:
         return [None if cell in NOTHING else float(truth[cell]) for cell in cells]
 
     def flags(self, column: str) -> list[bool]:
+        words = [cell.strip().lower() for cell in self[column]]
+        for no, yes in FLAG_WORDS:
+            if words[0] in (no, yes):
+                self.odd(any(cell != cell.strip() for cell in self[column]))
+                if not set(words) <= {no, yes}:
+                    raise BadTableError(f"neither {no} nor {yes}")
+                return [word == yes for word in words]
         values = self.truths(self[column]) or self.numbers(self[column])
         if any(value not in (0.0, 1.0) for value in values):
             raise BadTableError("a flag that is neither 0 nor 1")
@@ -103,20 +121,26 @@ class CsvTable:
         if truths := self.truths(cells):
             return {name: truths}
         present = [cell for cell in cells if cell not in NOTHING]
-        numeric = any(NUMBER.fullmatch(cell) or NOT_FINITE.fullmatch(cell) for cell in present)
+        pointed = [cell.replace(",", ".") if self.comma else cell for cell in present]
+        if any(NUMBER.fullmatch(cell) for cell in present) and self.comma:
+            self.odd(any("." in cell for cell in present))
+        numeric = any(NUMBER.fullmatch(cell) or NOT_FINITE.fullmatch(cell) for cell in pointed)
         if numeric or all(HEXADECIMAL.fullmatch(cell) for cell in present):
             return {name: self.numbers(cells)}
         return self.one_hot(name, sorted(set(present)))
 
-    def one_hot(self, column: str, categories: list[str]) -> dict[str, Cells]:
+    def one_hot(
+        self, column: str, categories: list[str], unknown: str = "error"
+    ) -> dict[str, Cells]:
         for cell in self[column]:
             self.odd(not WORD.fullmatch(cell) or cell in NOTHING or cell in TRUTH)
             self.odd(NOT_FINITE.fullmatch(cell) is not None)
-            if cell not in NOTHING and cell not in categories:
+            if cell not in NOTHING and cell not in categories and unknown == "error":
                 raise BadTableError(f"unknown category {cell!r}")
         return {
             f"{column}={category}": [
-                None if cell in NOTHING else float(cell == category) for cell in self[column]
+                None if cell in NOTHING or cell not in categories else float(cell == category)
+                for cell in self[column]
             ]
             for category in categories
         }
@@ -126,7 +150,10 @@ class CsvTable:
         found: dict[str, Cells] = {}
         for name in chosen:
             known = roles.categories.get(name)
-            found |= self.feature(name) if known is None else self.one_hot(name, list(known))
+            if known is None:
+                found |= self.feature(name)
+            else:
+                found |= self.one_hot(name, list(known), roles.unknown)
         if not found:
             raise BadTableError("no features")
         return found
@@ -143,18 +170,48 @@ def unpacked(data: bytes, file_name: str) -> str:
         raise BadTableError(str(error)) from None
 
 
-def csv_lines(text: str) -> list[list[str]]:
+def csv_lines(text: str, mark: str) -> list[list[str]]:
     """Split into cells; a line added at the end must come out alone, else a quote is open."""
-    *lines, last = csv.reader(io.StringIO(text + "\nthe end", newline=""))
+    *lines, last = csv.reader(io.StringIO(text + "\nthe end", newline=""), delimiter=mark)
     if last != ["the end"]:
         raise BadTableError("the file ends within quotes")
     return lines
 
 
-def loop_dates(cells: list[str]) -> list[float]:
+def separator(text: str) -> str:
+    """Return the only mark that makes equally many columns of all lines, else the comma."""
+    fitting = []
+    for mark in ",;\t":
+        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if line]
+        widths = [len(line) for line in lines]
+        if lines and max(widths) == min(widths) > 1:
+            fitting.append(mark)
+    return fitting[0] if len(fitting) == 1 else ","
+
+
+def has_decimal_commas(lines: list[list[str]]) -> bool:
+    """Whether some cell is surely a number with a comma, and none is one with a point."""
+    cells = [cell.strip() for line in lines for cell in line]
+    sure = False
+    for cell in cells:
+        if "." in cell and NUMBER.fullmatch(cell) and not cell.endswith("."):
+            return False
+        whole, comma, rest = cell.partition(",")
+        if not comma or "." in cell or not NUMBER.fullmatch(f"{whole}.{rest}"):
+            continue
+        digits = whole.lstrip("+-")
+        thousands = len(rest) == 3 and rest.isdigit() and len(digits) < 4 and digits[:1] != "0"
+        sure = sure or (bool(digits) and bool(rest) and rest[0].isdigit() and not thousands)
+    return sure
+
+
+def loop_dates(cells: list[str], written: str | None = None) -> list[float]:
     """Return hours since 1970."""
     try:
-        dates = [datetime.fromisoformat(cell) for cell in cells]
+        dates = [
+            datetime.fromisoformat(cell) if written is None else datetime.strptime(cell, written)
+            for cell in cells
+        ]
     except ValueError as error:
         raise BadTableError(str(error)) from None
     if len({date.tzinfo is None for date in dates}) > 1:
@@ -169,7 +226,7 @@ def loop_csv(data: bytes, file_name: str, roles: TableRoles, training: bool) -> 
     table = CsvTable(data, file_name)
     flags = [name for name in (roles.stop, roles.censored) if name is not None]
     others = [roles.path, roles.time, *flags]
-    names, times = table.names(roles.path), table.times(roles.time)
+    names, times = table.names(roles.path), table.times(roles.time, roles.date_format)
     features = table.features(roles, others)
     columns = list(features.values())
     none = [False] * len(names)

@@ -169,7 +169,7 @@ def loop_parquet(
         raise BadTableError("a row without a time")
     features: dict[str, list[float | None]] = {}
     for name in roles.features or ("x0", "x1"):
-        features |= loop_feature(name, values[name], kinds[name], roles.categories.get(name))
+        features |= loop_feature(name, values[name], kinds[name], roles)
     flags = {name: loop_numbers(values[name], kinds[name]) for name in "sc" if name in values}
     if any(flag not in (0.0, 1.0) for column in flags.values() for flag in column):
         raise BadTableError("a flag that is neither 0 nor 1")
@@ -190,8 +190,9 @@ def loop_numbers(values: list[Any], kind: Kind) -> list[float | None]:
 
 
 def loop_feature(
-    name: str, values: list[Any], kind: Kind, known: tuple[str, ...] | None
+    name: str, values: list[Any], kind: Kind, roles: TableRoles
 ) -> dict[str, list[float | None]]:
+    known = roles.categories.get(name)
     if kind not in TEXTS.values() and (known is None or kind.number is None):
         return {name: loop_numbers(values, kind)}
     found = {value for value in values if value is not None}
@@ -199,9 +200,10 @@ def loop_feature(
         raise BadTableError("a category that is nowhere given")
     if known is None and {"1", "2.5"} & found:
         raise BadTableError("numbers as text")
-    if known is not None and not found <= set(known):
+    if known is not None and not found <= set(known) and roles.unknown == "error":
         raise BadTableError("a category that is not known")
+    gaps = {None} if known is None else {value for value in values if value not in known}
     return {
-        f"{name}={word}": [None if value is None else float(value == word) for value in values]
+        f"{name}={word}": [None if value in gaps else float(value == word) for value in values]
         for word in known or sorted(found)
     }

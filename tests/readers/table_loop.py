@@ -45,14 +45,18 @@ def loop_rows(
     """Group rows into paths and check each."""
     paths: dict[str, list[Row]] = {}
     for row in rows:
-        paths.setdefault(row.name, []).append(row)
+        path = paths.setdefault(row.name, [])
+        if roles.duplicates == "error" or row not in path:
+            path.append(row)
+    if roles.sort:
+        for path in paths.values():
+            path.sort(key=lambda row: row.time)
+    outcome = all(len({row.stop for row in path}) == 1 for path in paths.values())
     stopped = []
     for name, path in paths.items():
-        if roles.sort:
-            path.sort(key=lambda row: row.time)
         if any(not before.time < after.time for before, after in pairwise(path)):
             raise BadTableError(f"times of path {name!r} do not increase")
-        if any(row.stop for row in path[:-1]):
+        if any(row.stop for row in path[:-1]) and not outcome:
             raise BadTableError(f"rows of path {name!r} after its stop")
         ends = path[-1].stop if roles.stop is not None else True
         lost = any(row.lost for row in path)
@@ -68,11 +72,9 @@ def loop_rows(
 
 
 def without_gaps(path: list[Row], missing: str) -> list[Row]:
-    """Drop or fill gaps of one path."""
-    if missing == "last":
-        for before, after in pairwise(path):
-            both = zip(before.state, after.state, strict=True)
-            after.state = [old if new is None else new for old, new in both]
+    """Drop rows with gaps from one path, or leave the gaps."""
+    if missing in ("last", "impute"):
+        return path
     whole = [row for row in path if None not in row.state]
     if len(whole) < len(path) and (missing != "drop" or None in path[-1].state):
         raise BadTableError("a gap that cannot be closed")

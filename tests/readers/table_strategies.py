@@ -9,10 +9,12 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -41,15 +43,17 @@ CLOCKS: dict[str, Callable[[int], str]] = {
     "float": lambda i: repr(i * 0.1 - 0.3),
     "date": lambda i: str((datetime(1999, 12, 30) + timedelta(days=i)).date()),
     "second": lambda i: (datetime(1969, 12, 31, 23, 59, 55) + timedelta(seconds=i)).isoformat(),
+    "german": lambda i: (datetime(1999, 12, 30) + timedelta(days=i)).strftime("%d.%m.%Y"),
     "zone": lambda i: (datetime(2024, 2, 28) + timedelta(hours=i)).isoformat() + "+05:30",
 }
 GRID_FAULTS = ["cell", "cell", "cell", "any text", "no name", "same time", "flag", "flag", "flag",
                "swap", "repeat", "short", "long", "rename", "double", "unnamed", "no rows",
                "narrow"]  # fmt: skip
+FLAG_WORDS = [("0", "1"), ("0", "1"), ("no", "yes"), ("F", "T"), ("off", "On")]
 FLAG_FAULTS = {"s": ["1", "1", "0", "2"], "c": ["true", "true", "false", "1", "no"]}
 FILE_FAULTS = ["cut", "cut", "insert", "insert", "blank lines", "crlf", "bom", "trailing comma",
                "quote all", "gzip", "cut gzip", "other name", "noise", "utf-16",
-               "semicolons"]  # fmt: skip
+               "semicolons", "tabs", "decimal commas"]  # fmt: skip
 
 Grid = list[list[str]]
 
@@ -66,34 +70,51 @@ class CsvCase(NamedTuple):
 @st.composite
 def csv_cases(draw: st.DrawFn, faults: bool) -> CsvCase:
     """Return a clean table, or one with up to three faults."""
-    clock = CLOCKS[draw(st.sampled_from(sorted(CLOCKS)))]
+    clock_name = draw(st.sampled_from(sorted(CLOCKS)))
+    clock = CLOCKS[clock_name]
     kinds = draw(st.lists(st.sampled_from(sorted(FEATURES)), min_size=1, max_size=2))
     roles = draw(ROLES)
+    if clock_name == "german":
+        roles = replace(roles, date_format="%d.%m.%Y")
     grid_faults = draw(st.lists(st.sampled_from(GRID_FAULTS), max_size=2)) if faults else []
     file_fault = draw(st.none() | st.sampled_from(FILE_FAULTS)) if faults else None
     rng = Random(draw(st.integers(0, 2**64 - 1)))
-    grid = random_grid(rng, clock, kinds, roles)
+    words, outcome = draw(st.sampled_from(FLAG_WORDS)), draw(st.sampled_from([False, False, True]))
+    grid = random_grid(rng, clock, kinds, roles, words, outcome)
     for fault in grid_faults:
         spoil_grid(rng, fault, grid)
     file_name, data = spoiled_file(rng, file_fault, grid)
     return CsvCase(file_name, data, roles, training=rng.random() < 0.7)
 
 
+def some_roles(missing: str, unknown: str, **roles: Any) -> TableRoles:
+    """Return roles; what takes categories as missing must not refuse missing values."""
+    unknown = "error" if missing == "error" else unknown
+    return TableRoles(missing=missing, unknown=unknown, **roles)
+
+
 ROLES = st.builds(
-    TableRoles,
-    st.just("unit"),
-    st.just("t"),
+    some_roles,
+    path=st.just("unit"),
+    time=st.just("t"),
     features=st.sampled_from([None, None, ("x0",)]),
     stop=st.sampled_from([None, "s"]),
     censored=st.sampled_from([None, "c"]),
-    missing=st.sampled_from(["error", "error", "drop", "last"]),
+    missing=st.sampled_from(["error", "error", "drop", "last", "impute"]),
+    unknown=st.sampled_from(["error", "missing"]),
+    duplicates=st.sampled_from(["error", "error", "drop"]),
     sort=st.booleans(),
     categories=st.sampled_from([{}, {}, {}, {"x0": ("pale green", "red", "grey", "blue")}]),
 )
 
 
 def random_grid(
-    rng: Random, clock: Callable[[int], str], kinds: list[str], roles: TableRoles
+    rng: Random,
+    clock: Callable[[int], str],
+    kinds: list[str],
+    roles: TableRoles,
+    words: tuple[str, str],
+    outcome: bool,
 ) -> Grid:
     """Return header and rows of a few paths, whose columns lie in any order."""
     owners = rng.choices(rng.sample(NAMES, rng.randint(1, 3)), k=rng.randint(2, 8))
@@ -105,7 +126,8 @@ def random_grid(
     last = {name: i for i, name in enumerate(owners)}
     stopped = {name: rng.random() < 0.8 for name in last}
     if roles.stop is not None:
-        columns["s"] = [str(int(stopped[n] and last[n] == i)) for i, n in enumerate(owners)]
+        stops = [stopped[n] and (outcome or last[n] == i) for i, n in enumerate(owners)]
+        columns["s"] = [words[stop] for stop in stops]
     if roles.censored is not None:
         columns["c"] = ["false" if stopped[name] else "true" for name in owners]
     header = rng.sample(sorted(columns), len(columns))
@@ -156,6 +178,12 @@ def written(grid: Grid, **options: object) -> bytes:
     return text.getvalue().encode()
 
 
+def with_commas(grid: Grid) -> Grid:
+    """Write decimals of the features and times with commas."""
+    plain = re.compile(r"-?\d+\.\d+(e[+-]?\d+)?")
+    return [[c.replace(".", ",") if plain.fullmatch(c) else c for c in row] for row in grid]
+
+
 def spoiled_file(rng: Random, fault: str | None, grid: Grid) -> tuple[str, bytes]:
     """Write the table, in another way than usual or with damaged bytes."""
     data = written(grid)
@@ -173,6 +201,8 @@ def spoiled_file(rng: Random, fault: str | None, grid: Grid) -> tuple[str, bytes
         "trailing comma": ("table.csv", data.replace(b"\n", b",\n")),
         "quote all": ("table.csv", written(grid, quoting=csv.QUOTE_ALL)),
         "semicolons": ("table.csv", written(grid, delimiter=";")),
+        "tabs": ("table.csv", written(grid, delimiter="\t")),
+        "decimal commas": ("table.csv", written(with_commas(grid), delimiter=";")),
         "gzip": ("table.csv.gz", packed),
         "cut gzip": ("table.csv.gz", packed[: place % len(packed)]),
         "other name": (rng.choice(["table.parquet", "table.csv.gz", "table.txt"]), data),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import math
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,19 @@ def read_written(folder: Path, content: Content, name: str = "", **options: Any)
 def encoded(paths: TrajectorySet) -> TrajectorySet:
     """Return one 0/1 feature per category where the columns as read hold codes of text."""
     return ColumnEncoder(paths.feature_names, paths.categories).paths(paths)
+
+
+def expanded(paths: TrajectorySet) -> tuple[list[str], list[list[float | None]]]:
+    """Return names and rows with one 0/1 feature per category, None where there is a gap."""
+    names: list[str] = []
+    rows: list[list[float | None]] = [[] for _ in paths.states]
+    for name, column in zip(paths.feature_names, paths.states.T.tolist(), strict=True):
+        known = paths.categories.get(name)
+        names += [name] if known is None else [f"{name}={category}" for category in known]
+        for row, value in zip(rows, column, strict=True):
+            values = [value] if known is None else [value == i for i in range(len(known))]
+            row += [None if math.isnan(value) else float(v) for v in values]
+    return names, rows
 
 
 def refusal(place: Path, **options: Any) -> str:
