@@ -71,8 +71,8 @@ def fit(
     known = _roles(path, time, stop, roles)
     paths = source_paths(open_any(table, known), known, training=True)[0]
     _check_stops(paths.stopped)
-    refuse_leaks(find_leaks(paths, plain_names("keep", keep)), in_python=True)
     candidates = _candidates(model, paths.stopped, quick, model_args or {}, data_args or {})
+    refuse_leaks(find_leaks(paths, plain_names("keep", keep)), in_python=True)
     with Bar(len(candidates), int(epochs), progress) as bar:
         taken, found = train_candidates(
             paths,

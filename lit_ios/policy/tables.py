@@ -136,11 +136,12 @@ def open_any(table: Table, roles: TableRoles) -> Source:
     """Open a file, or take a table in memory."""
     if isinstance(table, str | Path):
         return open_file(table, roles)
+    made = as_arrow(table)
     if _is_pandas(table):
         index = {name for name in table.index.names if name in roles.others}
         for name in index - {*table.columns}:
             raise UserError(f"{name!r} is the index of the table, not a column: df.reset_index()")
-    return open_table(as_arrow(table), roles)
+    return open_table(made, roles)
 
 
 def _kind_of(value: object) -> str:
