@@ -50,4 +50,5 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 def check_arguments(given: Iterable[str], known: Collection[str]) -> None:
     """Refuse keywords that are no arguments, with the nearest one that is."""
     for name in sorted(set(given) - set(known)):
-        raise UserError(f"there is no argument {name}{did_you_mean(name, known)}")
+        near = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
+        raise UserError(f"there is no argument {name}{near}")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from lit_ios.checks import UserError, check_arguments, check_number
 from lit_ios.data_record import TableColumns
+from lit_ios.leaks import find_leaks, refuse_leaks
 from lit_ios.policy import StoppingPolicy
-from lit_ios.policy.tables import Table, open_any
+from lit_ios.policy.tables import Table, open_any, plain_names, plain_roles
 from lit_ios.readers import TableRoles
 from lit_ios.readers.table import source_paths
 from lit_ios.recipe import folds_for, read_recipe
@@ -20,7 +21,7 @@ from lit_ios.variants import Variant, find_variant, variant_of
 
 FEWEST_STOPS = 4  # two in each of two folds
 FEW_STOPS = 10
-OWN = ("model", "epochs", "seed", "quick", "progress", "model_args", "data_args")
+OWN = ("model", "epochs", "seed", "quick", "keep", "progress", "model_args", "data_args")
 
 
 def fit(
@@ -33,6 +34,7 @@ def fit(
     epochs: int = 200,
     seed: int = 0,
     quick: bool = False,
+    keep: Sequence[str] = (),
     progress: bool = True,
     model_args: Mapping[str, Any] | None = None,
     data_args: Mapping[str, Any] | None = None,
@@ -58,6 +60,8 @@ def fit(
         epochs: of training at the most; the best one is kept.
         seed: of folds, weights and batches.
         quick: train one candidate of auto only.
+        keep: features that are known at the time of the decision, though they almost give the stop
+            away; others that do are refused.
         progress: show a bar, on stderr.
         model_args: further arguments of the variant's module.
         data_args: further arguments of the data: batch_size, include_time, oversampling, …
@@ -68,6 +72,7 @@ def fit(
     paths = source_paths(open_any(table, known), known, training=True)[0]
     _check_stops(paths.stopped)
     candidates = _candidates(model, paths.stopped, quick, model_args or {}, data_args or {})
+    refuse_leaks(find_leaks(paths, plain_names("keep", keep)), in_python=True)
     with Bar(len(candidates), int(epochs), progress) as bar:
         taken, found = train_candidates(
             paths,
@@ -91,12 +96,7 @@ def _roles(
     for name, value in (("path", path), ("time", time)):
         if value is None:
             raise UserError(f"name the column of {name}s: fit(table, path='…', time='…')")
-    lists = {}
-    for name, value in given.items():
-        if name in ("features", "drop") and isinstance(value, str):
-            raise UserError(f"{name} must be a list of columns, got {value!r}: write [{value!r}]")
-        lists[name] = tuple(value) if isinstance(value, list) else value
-    return TableRoles(path=path, time=time, stop=stop, **lists)  # type: ignore[arg-type]
+    return TableRoles(**plain_roles(path=path, time=time, stop=stop, **given))
 
 
 def _check_stops(stopped: BoolArray) -> None:

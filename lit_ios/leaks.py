@@ -70,19 +70,27 @@ def find_leaks(paths: TrajectorySet, keep: Sequence[str] = ()) -> list[Leak]:
     return found
 
 
-def refuse_leaks(leaks: Sequence[Leak]) -> None:
-    """Ask the user about features that give the stop away."""
+def refuse_leaks(leaks: Sequence[Leak], *, in_python: bool = False) -> None:
+    """Ask the user about features that give the stop away.
+
+    Args:
+        leaks: what was found.
+        in_python: whether the answer is an argument of a call, not an option of the program.
+    """
     if not leaks:
         return
     named = {leak.feature: leak.sentence for leak in leaks}
     shown = list(named)[:MOST_NAMED]
     more = f" (and {len(named) - len(shown)} more)" if len(named) > len(shown) else ""
     them = " ".join(shown)
+    drop, keep = f"--drop {them}", f"--keep {them}"
+    if in_python:
+        drop, keep = f"drop={shown}", f"keep={shown}"
     it, if_known = ("it", "it is") if len(named) == 1 else ("them", "they are")
     raise UserError(
         "possible leak: "
         + "; ".join(named[name] for name in shown)
-        + f"{more}: leave {it} out with --drop {them}, or keep {it} with --keep {them} if "
+        + f"{more}: leave {it} out with {drop}, or keep {it} with {keep} if "
         f"{if_known} known at the time of the decision"
     )
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lit_ios.checks import UserError, check_arguments, did_you_mean
+from lit_ios.checks import UserError, check_arguments
 from lit_ios.data_record import TableColumns
 from lit_ios.readers.columns import Source
+from lit_ios.readers.files import check_names
 from lit_ios.readers.table import TableRoles, open_file, open_table
 from lit_ios.rule import Encoder
 from lit_ios.trajectories import IntArray
@@ -36,19 +37,16 @@ def as_arrow(table: Table) -> pa.Table:
 
 
 def _check_shape(table: Table) -> None:
-    """Refuse one column for a table, and two columns of one name."""
+    """Refuse a single column for a table."""
     kind = type(table).__name__
     if kind in ("Series", "ChunkedArray", "Index"):
         raise UserError(f"a table is needed, got a single column ({kind}): give the DataFrame")
-    names = [str(name) for name in getattr(table, "columns", ())] if _is_pandas(table) else []
-    names = table.column_names if isinstance(table, pa.Table) else names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(f"the table has two columns {twice!r}: rename or drop one of them")
+    if _is_pandas(table):  # pandas' own sentence lists all names
+        check_names("the table", [str(name) for name in table.columns], None)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return polars' text and categories of numbers as what Arrow can do more with."""
+    """Return polars' text, which Arrow can do little with, as text; coded numbers as numbers."""
     coded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if coded else column.type
     if pa.types.is_string_view(kind):
@@ -86,18 +84,41 @@ def table_roles(
         time: column of times.
         **roles: further arguments of TableRoles.
     """
-    path, time = path or trained.path, time or trained.time
+    path, time = (
+        old if new is None else new for new, old in ((path, trained.path), (time, trained.time))
+    )
     if path is None or time is None:
         raise UserError("name the columns of paths and times: path='…', time='…' (--path, --time)")
     named = {"path", "time", "features", "categories"}  # by path, time and the rule
     check_arguments(roles, {field.name for field in fields(TableRoles)} - named)
-    given = {name: value for name, value in roles.items() if value is not None}
-    if "events" in given and not isinstance(given["events"], str | Path):
-        given["events"] = as_arrow(given["events"])
+    given = plain_roles(path=path, time=time, **roles)
     return TableRoles(
-        path, time, features=encoder.columns, categories=encoder.categories,
+        features=encoder.columns, categories=encoder.categories,
         **(_as_trained(trained, given) | given),
     )  # fmt: skip
+
+
+def plain_roles(**roles: Any) -> dict[str, Any]:
+    """Return arguments of TableRoles as it takes them, without those that are None."""
+    given = {name: value for name, value in roles.items() if value is not None}
+    for name in ("path", "time", "stop", "censored"):
+        if not isinstance(given.get(name, ""), str):
+            raise UserError(
+                f"{name} must be the name of one column, got {_kind_of(given[name])}: {name}='…'"
+            )
+    for name in ("features", "drop"):
+        if name in given:
+            given[name] = plain_names(name, given[name])
+    if "events" in given and not isinstance(given["events"], str | Path):
+        given["events"] = as_arrow(given["events"])
+    return given
+
+
+def plain_names(argument: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Return a list of columns; a single name would be taken for a list of letters."""
+    if isinstance(given, str):
+        raise UserError(f"{argument} must be a list of columns: write {argument}=[{given!r}]")
+    return tuple(given)
 
 
 def _as_trained(trained: TableColumns, given: dict[str, Any]) -> dict[str, Any]:
@@ -113,31 +134,14 @@ def _as_trained(trained: TableColumns, given: dict[str, Any]) -> dict[str, Any]:
 
 def open_any(table: Table, roles: TableRoles) -> Source:
     """Open a file, or take a table in memory."""
-    for role in ("path", "time", "stop", "censored"):
-        name = getattr(roles, role)
-        if not isinstance(name, str | None):
-            raise UserError(
-                f"{role} must be the name of one column, got {_kind_of(name)}: give its name, "
-                f"{role}='…'"
-            )
     if isinstance(table, str | Path):
         return open_file(table, roles)
     made = as_arrow(table)
-    here = roles.others if roles.events is None else [roles.path, roles.time]
-    _check_names(table, set(made.column_names), (*here, *(roles.features or ())))
-    return open_table(made, roles)
-
-
-def _check_names(table: Table, there: set[str], wanted: Sequence[str]) -> None:
-    """Refuse a column that is not there: it is the index, or its name is another."""
-    for name in wanted:
-        if name in there:
-            continue
-        if _is_pandas(table) and name in table.index.names:
+    if _is_pandas(table):
+        index = {name for name in table.index.names if name in roles.others}
+        for name in index - {*table.columns}:
             raise UserError(f"{name!r} is the index of the table, not a column: df.reset_index()")
-        near = did_you_mean(name, there)
-        if near:
-            raise UserError(f"the table has no column {name!r}{near}")
+    return open_table(made, roles)
 
 
 def _kind_of(value: object) -> str:
