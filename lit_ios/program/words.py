@@ -106,8 +106,9 @@ def translate(words: list[str]) -> list[str]:
             _check_own(BY_OPTION[word.option], command, data, table, parsed)
             result.append(_short(BY_OPTION[word.option], word.values))
         elif word.option == "--ckpt_path":
-            last = "last" if command == "fit" else "best"
-            result.append(f"--ckpt_path={find_checkpoint(_value(word), last)}")
+            place, name = _value(word), "last" if command == "fit" else "best"
+            run = find_checkpoint(place, name) if Path(place).is_dir() else place
+            result.append(f"--ckpt_path={run}")
         else:
             _check_value(word)
             named = word.option if len(word.values) != 1 else f"{word.option}={word.values[0]}"
