@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from sklearn.linear_model import LinearRegression
 
 from benchmarks.grid import ROOT
 from benchmarks.methods import DATA_SETS
 from callbacks.grids import stopping_grid
+from callbacks.hidden import hidden_figure
 from datamodules import BoundaryExitData, ChangePointData
-from lit_ios.batches import path_batch
 from lit_ios.variants import find_variant
 
 FOLDER = ROOT / "docs/figures"
@@ -268,63 +266,12 @@ def _actions() -> list[Line2D]:
 def fatigue_memory(epochs: int, shown: int = 3) -> Figure:
     """What is seen of some test paths, what is not, and what the policy remembers of them.
 
-    IQS with `accumulate`, which nobody told of any damage. Its four numbers mean what Q makes of
-    them: drawn is the linear function of them and of the state that fits the damage of the training
-    paths best.
+    IQS with `accumulate`, which nobody told of any damage.
     """
     options = ("--model.init_args.memory=accumulate", "--model.init_args.margin=validated")
     options += ("--data.init_args.oversampling=bootstrap",)
     module, data = _trained("fatigue", "iqs", epochs, *options)
-    simulator = data.simulator
-
-    def known(paths: Any, memory: bool = True) -> Any:
-        with torch.no_grad():
-            state, h = (x.double().numpy() for x in module.rule.remember(path_batch(paths)))
-        return np.column_stack([state, h] if memory else [state])
-
-    def fitted(memory: bool) -> Any:
-        fit = LinearRegression()
-        return fit.fit(known(data.splits.train, memory), simulator.damage(data.splits.train))
-
-    with_memory, everything = fitted(memory=True), data.splits.test
-    shares = [
-        fit.score(known(everything, memory), simulator.damage(everything))
-        for memory, fit in ((True, with_memory), (False, fitted(memory=False)))
-    ]
-    test = everything.select(np.argsort(-everything.lengths)[5 : 5 + 4 * shown : 4])
-    y, damage = with_memory.predict(known(test)), simulator.damage(test)
-    with torch.no_grad():
-        decisions = module.rule.scan(path_batch(test))
-    figure = Figure(figsize=(4.4 * shown, 5.2), layout="constrained")
-    panels = figure.subplots(2, shown, sharex="col", sharey="row")
-    for i in range(shown):
-        rows = slice(test.offsets[i], test.offsets[i + 1])
-        times = test.times[rows]
-        above, below = panels[:, i]
-        above.plot(times, test.states[rows, 0], color=CONTINUE, linewidth=1)
-        below.plot(times, damage[rows], color="black", label="damage, not seen")
-        below.plot(times, y[rows], color=STOP, linestyle="--", label="what the policy remembers")
-        below.axhline(1.0, color="0.6", linewidth=0.8)
-        first = np.flatnonzero(decisions.first_stop.numpy()[rows])
-        for axes in (above, below):
-            axes.axvline(times[-1], color="black", linestyle=":", label="the expert stops")
-            for at in first:
-                axes.axvline(times[at], color=STOP, alpha=0.6, label="the policy stops")
-            axes.grid(alpha=0.25, linewidth=0.5)
-        below.set_xlabel("time")
-    panels[0, 0].set_ylabel("load, seen")
-    panels[1, 0].set_ylabel("damage")
-    handles, labels = panels[1, 0].get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        handles=list(unique.values()), labels=list(unique), loc="outside lower center", ncols=4,
-        frameon=False,
-    )  # fmt: skip
-    figure.suptitle(
-        f"fatigue: what the policy remembers explains {shares[0]:.1%} of the damage of all test "
-        f"paths, load and time alone {shares[1]:.0%}", fontsize=10,
-    )  # fmt: skip
-    return figure
+    return hidden_figure(module.rule, data, shown)
 
 
 PICTURES = {

@@ -13,6 +13,7 @@ from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
 
 from callbacks.grids import evaluating, stopping_grid
+from callbacks.hidden import hidden_figure
 from callbacks.run_folder import run_folder
 from lit_ios import plotting
 from lit_ios.batches import PathBatch
@@ -28,7 +29,8 @@ class StoppingFigures(Callback):
     Two features: heat maps of Q(s,0), Q(s,1) and their difference at one time, and the true and
     recovered boundary at every time step. Always: the margin along sample paths with the
     expert's and the policy's stop; after testing also missed events against time to event for
-    every threshold. Where the true region is known, testing also logs how well
+    every threshold, and where the simulator hides what the expert goes by (fatigue's damage),
+    what the policy remembers of it. Where the true region is known, testing also logs how well
     the recovered one agrees with it on the grid (M6).
 
     Args:
@@ -76,6 +78,9 @@ class StoppingFigures(Callback):
         """Write the figures of the tested checkpoint."""
         figures = self._figures(trainer, pl_module, "test")
         figures |= self._frontier(trainer, pl_module)
+        if trainer.datamodule.hidden(trainer.datamodule.splits.test) is not None:  # type: ignore[attr-defined]
+            with evaluating(pl_module):
+                figures["memory"] = hidden_figure(pl_module.rule, trainer.datamodule)  # type: ignore[attr-defined]
         self._show(trainer, figures, "test")
         folder = run_folder(trainer)
         if folder is not None:

@@ -54,7 +54,7 @@ def verdict(metrics: Mapping[str, float], judged: Judged, table: TableColumns | 
         )
     early = _early(metrics.get("time_to_event_mean", math.nan), table)
     sentence = (
-        f"{begin}, the rule stopped in time on {_percent(1 - missed)} of those the expert "
+        f"{begin}, it stopped in time on {_percent(1 - missed)} of those the expert "
         f"stopped{early}, and let {_percent(passed)} of the rows before pass."
     )
     alarms = metrics.get("false_alarm_rate", math.nan)
@@ -86,7 +86,7 @@ def next_steps(folder: Path) -> str:
 
 
 def _seen(kind: str) -> str:
-    return "paths the rule had not seen" if kind == "test" else f"{kind} paths"
+    return "paths the rule had not seen" if kind == "test" else f"{kind} paths of the rule"
 
 
 def _without_stops(metrics: Mapping[str, float], begin: str) -> str:
@@ -94,7 +94,7 @@ def _without_stops(metrics: Mapping[str, float], begin: str) -> str:
     if math.isnan(alarms):
         return f"{begin} there was nothing to judge: they hold no row on which to go on."
     return (
-        f"{begin}, none of them stopped by the expert, the rule stopped {_percent(alarms)}: give "
+        f"{begin}, none of them stopped by the expert, it stopped {_percent(alarms)}: give "
         "stopped paths too, to see what it misses."
     )
 

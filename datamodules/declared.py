@@ -15,7 +15,7 @@ from lit_ios.data_record import Inputs, TableColumns
 from lit_ios.imports import Spec, as_spec, build
 from lit_ios.regions import StoppingRegion
 from lit_ios.rule import ColumnEncoder, Encoder, Window
-from lit_ios.trajectories import IntArray, TrajectorySet
+from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 
 
 class Splits(NamedTuple):
@@ -88,6 +88,10 @@ class DeclaredData(pl.LightningDataModule):
     @property
     def region(self) -> StoppingRegion | None:
         """The true stopping region, where the data are simulated and have one."""
+        return None
+
+    def hidden(self, paths: TrajectorySet) -> tuple[str, FloatArray] | None:
+        """Name and value of what the expert goes by and the state does not show, if simulated."""
         return None
 
     def read_splits(self) -> Splits:

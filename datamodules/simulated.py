@@ -23,7 +23,7 @@ from datamodules.simulators import (
 )
 from lit_ios.regions import StoppingRegion
 from lit_ios.sampling import split_paths
-from lit_ios.trajectories import FloatArray
+from lit_ios.trajectories import FloatArray, TrajectorySet
 
 
 class SimulatedData(TrajectoryDataModule):
@@ -181,6 +181,11 @@ class FatigueData(SimulatedData):
     ) -> None:
         simulator = Fatigue(exponent, limit_spread, noise_features, steps)
         super().__init__(simulator, paths, test_paths, **kwargs)
+        self._damage = simulator.damage
+
+    def hidden(self, paths: TrajectorySet) -> tuple[str, FloatArray]:
+        """Return the damage up to each row."""
+        return "damage", self._damage(paths)
 
 
 class SatisficingData(SimulatedData):

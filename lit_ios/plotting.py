@@ -34,6 +34,18 @@ class PathMargins(NamedTuple):
     policy_stop: int | None  # row of the policy's first stop
 
 
+class HiddenPath(NamedTuple):
+    """One path with a quantity that the policy does not see; (T,) each."""
+
+    name: str
+    time: FloatArray
+    seen: FloatArray
+    hidden: FloatArray
+    remembered: FloatArray  # what the policy knows of it
+    stopped: bool  # the expert stopped at the last row
+    policy_stop: int | None  # row of the policy's first stop
+
+
 def q_heat_maps(
     x: FloatArray,
     y: FloatArray,
@@ -156,6 +168,35 @@ def margins_along_paths(
         Line2D([], [], color="0.6", linestyle=":", label="threshold"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def hidden_along_paths(paths: Sequence[HiddenPath], seen: str, hidden: str, title: str) -> Figure:
+    """Draw what is seen above, and below what is not with what the policy remembers of it."""
+    figure = Figure(figsize=(4.4 * len(paths), 5.2), layout="constrained")
+    panels = figure.subplots(2, len(paths), sharex="col", sharey="row", squeeze=False)
+    for path, (above, below) in zip(paths, panels.T, strict=True):
+        above.plot(path.time, path.seen, color="0.35", linewidth=1)
+        above.set_title(f"path {path.name}", fontsize=9)
+        below.plot(path.time, path.hidden, color="black")
+        below.plot(path.time, path.remembered, color=POLICY, linestyle="--")
+        below.set_xlabel("time")
+        for axes in (above, below):
+            axes.grid(alpha=0.25, linewidth=0.5)
+            if path.stopped:
+                axes.axvline(path.time[-1], color=EXPERT, linewidth=1.6)
+            if path.policy_stop is not None:
+                axes.axvline(path.time[path.policy_stop], color=POLICY, linewidth=1.6, alpha=0.6)
+    panels[0, 0].set_ylabel(f"{seen}, seen")
+    panels[1, 0].set_ylabel(f"{hidden}, not seen")
+    handles = [
+        Line2D([], [], color="black", label=f"{hidden}, not seen"),
+        Line2D([], [], color=POLICY, linestyle="--", label="what the policy remembers"),
+        Line2D([], [], color=EXPERT, linewidth=1.6, label="expert stops"),
+        Line2D([], [], color=POLICY, linewidth=1.6, alpha=0.6, label="policy stops"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    figure.suptitle(title, fontsize=10)
     return figure
 
 

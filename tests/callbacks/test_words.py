@@ -35,7 +35,7 @@ GOOD = {
 
 def test_good_rule_is_described_in_one_sentence():
     assert said(GOOD, table=CYCLES) == (
-        "On 75 paths the rule had not seen, the rule stopped in time on 97 % of those the expert "
+        "On 75 paths the rule had not seen, it stopped in time on 97 % of those the expert "
         "stopped, on average 1.2 [cycle] early, and let 98 % of the rows before pass."
     )
 
@@ -92,7 +92,7 @@ def test_paths_without_stops_are_judged_by_false_alarms_alone(paths):
     margin = torch.full((len(censored.states),), -1.0)
     margin[0] = 1.0
     text = said(measured(margin, censored), Judged(2, 0))
-    assert "none of them stopped by the expert, the rule stopped 50 %" in text
+    assert "none of them stopped by the expert, it stopped 50 %" in text
 
 
 @pytest.mark.parametrize(
