@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from lit_ios.checks import UserError
+from lit_ios.program import main as shell
 from lit_ios.program import run
 
 if TYPE_CHECKING:
@@ -26,4 +27,4 @@ def main(args: list[str] | None = None) -> LightningCLI | None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(shell(program="python train.py"))

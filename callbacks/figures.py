@@ -147,7 +147,9 @@ class StoppingFigures(Callback):
                     policy_stop=int(first[i]) if first[i] < rows.sum() else None,
                 )
             )
-        return plotting.margins_along_paths(paths, threshold)
+        table = datamodule.table
+        dates = table.time_unit if table.dates else None
+        return plotting.margins_along_paths(paths, threshold, dates)
 
 
 def _margin(pl_module: Any, datamodule: Any, batch: PathBatch) -> Tensor:

@@ -14,15 +14,24 @@ from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
 
 from callbacks.run_folder import run_folder
+from callbacks.words import Judged, few_paths, next_steps, time_label, verdict
+from lit_ios.data_record import TableColumns
 
-_SHOWN = {
+_SHOWN = {  # times are labelled with their unit
     "balanced_accuracy": "balanced accuracy",
     "region_balanced_accuracy": "region balanced accuracy",
     "event_miss_rate": "event-miss rate",
+    "false_alarm_rate": "false alarms: share of censored paths",
+    "alarms_per_time": "false and early alarms per unit of time",
     "time_to_event_mean": "time to event, mean",
     "time_to_event_median": "time to event, median",
     "grid_balanced_accuracy": "balanced accuracy against the true region",
     "grid_iou": "overlap with the true region (IoU)",
+}
+_UNDEFINED = {
+    "false_alarm_rate": "  (none was censored)",
+    "time_to_event_mean": "  (nothing was caught)",
+    "time_to_event_median": "  (nothing was caught)",
 }
 
 
@@ -55,7 +64,8 @@ class RunSummary(Callback):
     def _sum_up(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         logged = sorted(trainer.callback_metrics.items())
         metrics = {name: float(value) for name, value in logged if name.startswith(f"{stage}/")}
-        print(_table(metrics, stage))
+        print(_table(metrics, stage, time_label(_time_columns(trainer))))
+        print(_sentences(trainer, metrics, stage))
         folder = run_folder(trainer)
         if folder is None:
             return
@@ -65,20 +75,43 @@ class RunSummary(Callback):
         (folder / "metrics.json").write_text(text + "\n")
         _log_hyperparameters(trainer, pl_module, metrics)
         print(_places(folder))
+        print(next_steps(folder))
 
 
-def _table(metrics: dict[str, float], stage: str) -> str:
-    names = {f"{stage}/{key}": label for key, label in _SHOWN.items()}
-    shown = {names[key]: metrics[key] for key in names if key in metrics}
-    width = max(map(len, shown))
-    lines = [
-        f"  {label:<{width}}  " + ("       –" if math.isnan(value) else f"{value:8.4f}")
-        for label, value in shown.items()
-    ]
-    if math.isnan(metrics.get(f"{stage}/event_miss_rate", 0.0)):
+def _table(metrics: dict[str, float], stage: str, unit: str) -> str:
+    labels = {key: label + (unit if "time" in key else "") for key, label in _SHOWN.items()}
+    shown = {key: metrics[f"{stage}/{key}"] for key in labels if f"{stage}/{key}" in metrics}
+    width = max(len(labels[key]) for key in shown)
+    without_stops = math.isnan(shown.get("event_miss_rate", 0.0))
+    lines = []
+    for key, value in shown.items():
+        text = f"{value:8.4f}"
+        if math.isnan(value):
+            text = "       –" + ("" if without_stops else _UNDEFINED.get(key, ""))
+        lines.append(f"  {labels[key]:<{width}}  {text}")
+    if without_stops:
         lines.append("  –: not defined, since none of these paths was stopped by the expert")
     title = {"test": "Test paths", "val": "Validation paths"}[stage]
     return "\n".join(["", f"{title}:", *lines, ""])
+
+
+def _time_columns(trainer: pl.Trainer) -> TableColumns | None:
+    """Return where the times of the data come from."""
+    table = getattr(getattr(trainer, "datamodule", None), "table", None)
+    return table if isinstance(table, TableColumns) else None
+
+
+def _sentences(trainer: pl.Trainer, metrics: dict[str, float], stage: str) -> str:
+    """Return what the metrics mean."""
+    splits = getattr(getattr(trainer, "datamodule", None), "splits", None)
+    if splits is None or trainer.world_size > 1:  # a share of the paths only
+        return ""
+    paths, kind = (splits.test, "test") if stage == "test" else (splits.val, "validation")
+    judged = Judged(len(paths), int(paths.stopped.sum()), kind)
+    values = {name.removeprefix(f"{stage}/"): value for name, value in metrics.items()}
+    said = [verdict(values, judged, _time_columns(trainer))]
+    few = few_paths(int(splits.train.stopped.sum()), judged)
+    return "\n".join([*said, *([few] if few else []), ""])
 
 
 def _places(folder: Path) -> str:

@@ -34,6 +34,7 @@ from lit_ios.sampling import (
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectoryError, TrajectorySet
 
 MOST_GRID_TIMES = 60
+FEW_STOPS = 10  # of which training warns
 
 Oversampling = Literal["none", "smote", "bootstrap"]
 T = TypeVar("T")
@@ -294,6 +295,7 @@ class TrajectoryDataModule(DeclaredData):
                 )
         if stage == "fit":
             self._warn_of_constants()
+            self._warn_of_few_stops()
 
     def _warn_of_constants(self) -> None:
         names = self.training_paths.feature_names
@@ -302,6 +304,14 @@ class TrajectoryDataModule(DeclaredData):
         ]
         if constant:
             rank_zero_warn(f"the same in all training rows, and so ignored: {', '.join(constant)}")
+
+    def _warn_of_few_stops(self) -> None:
+        stops = sum(self._all_gather(int(self.splits.train.stopped.sum())))
+        if stops < FEW_STOPS:
+            rank_zero_warn(
+                f"only {stops} stopped paths to train on: what is learnt and measured means little "
+                "below some 20; give more paths"
+            )
 
     def forget(self) -> None:
         """Drop what was made of the data: it is made anew when next asked for."""

@@ -15,11 +15,12 @@ from datamodules.base import TrajectoryDataModule
 from datamodules.declared import NamedRows, Splits, static_features
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
-from lit_ios.leaks import MOST_ROWS, find_leaks, refuse_leaks
+from lit_ios.leaks import find_leaks, refuse_leaks, some_paths
 from lit_ios.readers import Duplicates, Missing, TableRoles, Unknown, read_paths
 from lit_ios.readers.table import (
     Outline,
     check_trainable,
+    holds_dates,
     open_file,
     read_column_names,
     read_rows,
@@ -157,8 +158,7 @@ class TableData(TrajectoryDataModule):
         super().setup(stage)
         if stage == "fit":
             train, val, _ = self.splits
-            enough = train is val or len(train.states) > MOST_ROWS  # a copy that is not needed
-            known = train if enough else train.followed_by(val)
+            known = train if train is val else some_paths(train).followed_by(some_paths(val))
             found = self._all_gather(find_leaks(known, self.keep))
             refuse_leaks([leak for leaks in found for leak in leaks])
 
@@ -166,8 +166,13 @@ class TableData(TrajectoryDataModule):
     def table(self) -> TableColumns:
         """Which column of the file means what."""
         roles = self.roles
-        kept = {name: getattr(roles, name) for name in TableColumns._fields}
-        return TableColumns(**kept)
+        names = [name for name in TableColumns._fields if name != "dates"]
+        kept = {name: getattr(roles, name) for name in names}
+        return TableColumns(**kept, dates=self._dates)
+
+    @cached_property
+    def _dates(self) -> bool:
+        return holds_dates(self.file, self.roles, self.splits.train.times)
 
     @property
     def shared_out(self) -> bool:

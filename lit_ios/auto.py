@@ -26,6 +26,8 @@ from lit_ios.recipe import Score, best_of, read_recipe, table
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
 from lit_ios.variants import settings_by_name
 
+OWN_FILE = "auto.json"
+
 
 def auto_run(args: list[str], default_config: Path, program: str = "lit-ios") -> AutoRun | None:
     """Return the run of the recipe that a command line asks for; None if it asks for another.
@@ -109,7 +111,7 @@ class AutoRun:
     def resumed(cls, folder: Path, default_config: Path, program: str) -> AutoRun:
         """Go on with a run that was interrupted."""
         try:
-            known = json.loads((folder / "auto.json").read_text())
+            known = json.loads((folder / OWN_FILE).read_text())
             given = known["files"], known["options"], default_config, known["quick"], folder
             allow = known["allow"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -129,13 +131,21 @@ class AutoRun:
                 scores[name] = self._finished(name) or self._train(
                     name, recipe.candidates[name], title
                 )
+            except UserError:
+                self._leave_nothing()
+                raise
             except (SystemExit, KeyboardInterrupt):
-                if self.folder is not None and (self.folder / "auto.json").is_file():
+                if self.folder is not None and (self.folder / OWN_FILE).is_file():
                     print(f"\nauto: go on with  {self.program} fit --resume {self.folder}")
                 raise
         taken = best_of(scores)
         print(table(scores, taken))
         return self._take(taken, scores)
+
+    def _leave_nothing(self) -> None:
+        """Remove a folder in which nothing has happened but that the run was refused."""
+        if self.folder is not None and [file.name for file in self.folder.iterdir()] == [OWN_FILE]:
+            shutil.rmtree(self.folder)
 
     # One candidate -------------------------------------------------------------------------------
 
@@ -250,7 +260,7 @@ class AutoRun:
             folder.mkdir(parents=True)
             self.folder = folder
         known = {"files": self.files, "options": self.options, "quick": self.quick}
-        _write(self.folder / "auto.json", known | {"allow": self.allow})
+        _write(self.folder / OWN_FILE, known | {"allow": self.allow})
 
     # The one that is taken -----------------------------------------------------------------------
 

@@ -80,9 +80,7 @@ def compare(data: Any, rule: Any) -> Comparison | None:
     threshold = float(balanced_margin(margin, path_batch(known)))
     theirs = torch.from_numpy(np.mean([model(states) for model in models], axis=0))
     batch = path_batch(test)
-    device = rule.threshold.device
-    moved: Any = (None if field is None else field.to(device) for field in batch)
-    there = PathBatch(*moved)
+    there = data.transfer_batch_to_device(batch, rule.threshold.device, 0)
     with torch.inference_mode():
         ours = rule.scan(there).margin.cpu()
     counts = path_counts(ours, batch, float(rule.threshold)), path_counts(theirs, batch, threshold)

@@ -47,6 +47,7 @@ class TableColumns(NamedTuple):
     separator: str | None = None  # None: as the file is written
     decimal: str | None = None
     missing: str = "error"
+    dates: bool = False  # times are dates, in this unit since 1970
 
 
 class DataRecord(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 from lit_ios.checks import UserError
 from lit_ios.leaks import find_leaks
 from lit_ios.readers import TableError, TableRoles, read_columns, read_paths
+from lit_ios.readers.table import holds_dates
 from lit_ios.trajectories import TrajectorySet
 
 
@@ -66,8 +67,9 @@ def inspect_table(file: str, roles: Mapping[str, Any], figure: Path | None = Non
     known: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in roles.items()
     }
+    described = TableRoles(**known)
     try:
-        paths = read_paths(file, TableRoles(**known))
+        paths = read_paths(file, described)
     except TableError as error:
         raise UserError(f"would be rejected: {error}") from None
     print("\n" + "\n".join(describe_paths(paths)))
@@ -76,5 +78,6 @@ def inspect_table(file: str, roles: Mapping[str, Any], figure: Path | None = Non
     from lit_ios.plotting import feature_paths
 
     target = figure or Path(f"{Path(file).name.split('.')[0]}_inspect.png")
-    feature_paths(paths).savefig(target, dpi=120)
+    dates = described.time_unit if holds_dates(file, described, paths.times) else None
+    feature_paths(paths, dates=dates).savefig(target, dpi=120)
     print(f"\nfigure     {target}")

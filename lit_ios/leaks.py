@@ -56,7 +56,7 @@ def find_leaks(paths: TrajectorySet, keep: Sequence[str] = ()) -> list[Leak]:
         paths: of raw columns, those of text coded; missing values are NaN.
         keep: features that are known at the time of the decision, whatever they look like.
     """
-    paths = _at_most(paths, MOST_ROWS)
+    paths = some_paths(paths)
     if not paths.stopped.any():
         return []
     frame, found = _frame(paths), []
@@ -95,7 +95,8 @@ def refuse_leaks(leaks: Sequence[Leak], *, in_python: bool = False) -> None:
     )
 
 
-def _at_most(paths: TrajectorySet, rows: int) -> TrajectorySet:
+def some_paths(paths: TrajectorySet, rows: int = MOST_ROWS) -> TrajectorySet:
+    """Return as many paths, drawn at random, as have this many rows; all if they are fewer."""
     if len(paths.states) <= rows:
         return paths
     order = np.random.default_rng(0).permutation(len(paths))

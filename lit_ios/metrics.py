@@ -319,6 +319,31 @@ class CrossFittedScores(_CountingMetric):
         return cross_fitted(*map(dim_zero_cat, (self.maximum, self.stop, self.side)))
 
 
+class UnfamiliarPaths(_CountingMetric):
+    """Share of paths that have a row unlike those of training.
+
+    `update` takes what `StoppingRule.unfamiliar` returns of all rows, and their paths.
+    """
+
+    strange: Tensor
+    paths: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._count("strange", "paths")
+
+    def update(self, responsible: Tensor, paths: PathBatch) -> None:
+        """Count paths and those with an unfamiliar row."""
+        met = torch.zeros_like(paths.stopped)
+        met[paths.path[responsible[:, 0] >= 0]] = True
+        self.strange += met.sum()
+        self.paths += len(paths.stopped)
+
+    def compute(self) -> Tensor:
+        """Return the share."""
+        return self._share(self.strange, self.paths, "paths")
+
+
 class _GridMetric(_CountingMetric):
     """Counts of a 2 × 2 table on grid points."""
 

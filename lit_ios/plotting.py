@@ -10,9 +10,11 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from lit_ios.times import SECONDS, TimeUnit
 from lit_ios.trajectories import FloatArray, TrajectorySet
 
 if TYPE_CHECKING:
@@ -116,8 +118,16 @@ def boundaries(
     return figure
 
 
-def margins_along_paths(paths: Sequence[PathMargins], threshold: float = 0.0) -> Figure:
-    """Draw the margin along sample paths with the expert's and the policy's stop."""
+def margins_along_paths(
+    paths: Sequence[PathMargins], threshold: float = 0.0, dates: TimeUnit | None = None
+) -> Figure:
+    """Draw the margin along sample paths with the expert's and the policy's stop.
+
+    Args:
+        paths: one panel each.
+        threshold: margin at which the policy stops.
+        dates: unit of times that are dates; None: they are numbers.
+    """
     columns = min(3, len(paths))
     rows = -(-len(paths) // columns)
     figure = Figure(figsize=(4 * columns, 2.4 * rows + 0.5), layout="constrained")
@@ -125,6 +135,7 @@ def margins_along_paths(paths: Sequence[PathMargins], threshold: float = 0.0) ->
     for axes in all_axes[len(paths) :]:
         axes.set_visible(False)
     for axes, path in zip(all_axes, paths, strict=False):
+        path = path._replace(time=_time_axis(axes, path.time, dates))
         axes.plot(path.time, path.margin, color="0.35", linewidth=1.2, marker=".", markersize=3)
         axes.set_title(f"path {path.name}{'' if path.stopped else ', censored'}", fontsize=9)
         if len(path.time) == 1:
@@ -136,7 +147,7 @@ def margins_along_paths(paths: Sequence[PathMargins], threshold: float = 0.0) ->
             row = path.policy_stop
             axes.plot(path.time[row], path.margin[row], "o", color=POLICY, markersize=7)
     for axes in all_axes[-columns:]:
-        axes.set_xlabel("time")
+        axes.set_xlabel("time" if dates is None else "date")
     for axes in all_axes[::columns]:
         axes.set_ylabel("margin")
     handles = [
@@ -148,26 +159,39 @@ def margins_along_paths(paths: Sequence[PathMargins], threshold: float = 0.0) ->
     return figure
 
 
-def feature_paths(paths: TrajectorySet, most_features: int = 9, most_paths: int = 40) -> Figure:
-    """Draw features along time since each path began, with the rows where the expert stopped."""
+def feature_paths(
+    paths: TrajectorySet,
+    most_features: int = 9,
+    most_paths: int = 40,
+    dates: TimeUnit | None = None,
+) -> Figure:
+    """Draw features along time since each path began, with the rows where the expert stopped.
+
+    Args:
+        paths: of features.
+        most_features: that are drawn.
+        most_paths: that are drawn.
+        dates: unit of times that are dates, which are then drawn as such; None: they are numbers.
+    """
     shown = min(most_features, len(paths.feature_names))
     columns = min(3, shown)
     rows = -(-shown // columns)
     figure = Figure(figsize=(4.2 * columns, 2.6 * rows + 0.5), layout="constrained")
     all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
     elapsed = paths.times - np.repeat(paths.times[paths.offsets[:-1]], paths.lengths)
+    shown_time = paths.times if dates else elapsed
     drawn = min(most_paths, len(paths))
     last = paths.last_rows[:drawn][paths.stopped[:drawn]]
     for axes in all_axes[shown:]:
         axes.set_visible(False)
     for feature, axes in zip(range(shown), all_axes, strict=False):
-        values = paths.states[:, feature]
+        values, time = paths.states[:, feature], _time_axis(axes, shown_time, dates)
         for start, end in zip(paths.offsets[:drawn], paths.offsets[1 : drawn + 1], strict=True):
-            axes.plot(elapsed[start:end], values[start:end], color="0.6", linewidth=0.7)
-        axes.plot(elapsed[last], values[last], "o", color=EXPERT, markersize=3)
+            axes.plot(time[start:end], values[start:end], color="0.6", linewidth=0.7)
+        axes.plot(time[last], values[last], "o", color=EXPERT, markersize=3)
         axes.set_title(paths.feature_names[feature], fontsize=10)
     for axes in all_axes[max(0, shown - columns) : shown]:
-        axes.set_xlabel("time since the path began")
+        axes.set_xlabel("date" if dates else "time since the path began")
     handle = Line2D([], [], color=EXPERT, marker="o", linestyle="", label="expert stops")
     figure.legend(handles=[handle], loc="outside lower center", frameon=False)
     return figure
@@ -228,6 +252,17 @@ def margin_shares(explanation: Explanation, most: int = 12) -> Figure:
     )  # fmt: skip
     axes.set_xlabel("share in the margin: towards stopping (right), towards continuing (left)")
     return figure
+
+
+def _time_axis(axes: Any, time: FloatArray, dates: TimeUnit | None) -> FloatArray:
+    """Return times as an axis shows them; prepare it for dates, which matplotlib counts in days."""
+    if dates is None:
+        return time
+    locator = AutoDateLocator(maxticks=6)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    formatter = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(formatter)
+    return np.asarray(time * (SECONDS[dates] / SECONDS["days"]))
 
 
 def _contour(

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "baseline": {"batches", "functional", "rule", "sampling", "trajectories"},
     "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
-    "plotting": {"trajectories"},
+    "plotting": {"times", "trajectories"},
     "inspect": {"checks", "leaks", "plotting", "readers", "trajectories"},
     "modules": {
         "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",

@@ -11,7 +11,12 @@ from torch import Tensor
 
 from lit_ios.batches import PathBatch
 from lit_ios.functional.cross_fitting import honest_score
-from lit_ios.metrics import BalancedThreshold, CrossFittedScores, path_metrics
+from lit_ios.metrics import (
+    BalancedThreshold,
+    CrossFittedScores,
+    UnfamiliarPaths,
+    path_metrics,
+)
 from lit_ios.rule import Decisions, StoppingRule
 
 Margin = Literal["zero", "validated"]
@@ -32,6 +37,7 @@ class RuleEvaluation(pl.LightningModule):
         super().__init__()
         self.val_metrics = path_metrics("val/", own=metrics)
         self.test_metrics = path_metrics("test/", frontier=True, own=metrics)
+        self.test_unfamiliar = UnfamiliarPaths()
         self.val_threshold = BalancedThreshold() if margin == "validated" else None
         self.val_halves = CrossFittedScores() if margin == "validated" else None
         self.choices: list[list[list[float]]] = []  # of each epoch, what halves of the paths chose
@@ -79,12 +85,17 @@ class RuleEvaluation(pl.LightningModule):
 
     def test_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths."""
-        self.test_metrics.update(self(batch).margin, batch, self.rule.threshold)
+        decided = self.rule.scan(batch, batch.judges, details=True)
+        self.test_metrics.update(decided.margin, batch, self.rule.threshold)
+        assert decided.responsible is not None
+        self.test_unfamiliar.update(decided.responsible, batch)
 
     def on_test_epoch_end(self) -> None:
-        """Log M1–M5 and M7."""
-        self.log_dict(self.test_metrics.compute())
+        """Log M1–M5 and M7, and how many paths are unlike those of training."""
+        strange = {"test/unfamiliar_paths": self.test_unfamiliar.compute()}
+        self.log_dict(self.test_metrics.compute() | strange)
         self.test_metrics.reset()
+        self.test_unfamiliar.reset()
 
     def on_predict_start(self) -> None:
         """Predict in double precision, as a deployed policy does."""

@@ -14,10 +14,11 @@ from lit_ios.program.usage import TRAINING, USES, help_of, usage
 COMMANDS = (*TRAINING, *USES)
 
 
-def main(args: list[str] | None = None) -> int:
+def main(args: list[str] | None = None, program: str = "lit-ios") -> int:
     """Carry out a command line; return 0, or 1 after a sentence that says why it cannot be."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        run(sys.argv[1:] if args is None else list(args))
+        run(sys.argv[1:] if args is None else list(args), program)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -75,13 +76,18 @@ def _own_test_paths(words: list[str]) -> bool:
 def _use(words: list[str]) -> None:
     from lit_ios.program.uses import use
 
-    with warnings.catch_warnings():
-        warnings.showwarning = _show_warning  # type: ignore[assignment]
-        try:
-            use(words)
-        except OSError as error:
-            raise UserError(str(error)) from None
+    try:
+        use(words)
+    except OSError as error:
+        raise UserError(str(error)) from None
 
 
 def _show_warning(message: Warning | str, *args: Any) -> None:
-    print(f"note: {message}", file=sys.stderr)
+    """Say what looks odd in one line, once, below a progress bar if there is one."""
+    text = f"note: {message}"
+    if text not in _said:
+        _said.add(text)
+        print(text, file=sys.stderr)
+
+
+_said: set[str] = set()

@@ -26,6 +26,7 @@ from lit_ios.readers.files import (
 )
 from lit_ios.readers.outline import Outline, path_offsets, read_outline
 from lit_ios.readers.roles import Missing, TableRoles
+from lit_ios.times import SECONDS
 from lit_ios.trajectories import (
     BoolArray,
     Categories,
@@ -36,7 +37,7 @@ from lit_ios.trajectories import (
 )
 
 __all__ = [
-    "Missing", "Outline", "TableRoles", "check_trainable", "open_file", "open_table",
+    "Missing", "Outline", "TableRoles", "check_trainable", "holds_dates", "open_file", "open_table",
     "read_column_names", "read_outline", "read_paths", "read_rows", "read_share", "source_paths",
 ]  # fmt: skip
 
@@ -247,3 +248,22 @@ def check_trainable(name: str, stopped: BoolArray, rows: int) -> None:
             f"{name}: every path has a single row, so the expert never continued; "
             "is the column of paths (--path) right?"
         )
+
+
+_YEARS = 5 * 365.25 * 86400  # seconds from 1970 on within which a time is taken for a number
+
+
+def holds_dates(file: str | Path, roles: TableRoles, times: FloatArray) -> bool:
+    """Say whether the time column of a file holds dates, for figures to show them as such.
+
+    The column is read again only where the times are large enough to be dates after 1974.
+
+    Args:
+        file: as for `read_paths`.
+        roles: which column means what.
+        times: that were read from it.
+    """
+    if not len(times) or float(times.min()) * SECONDS[roles.time_unit] < _YEARS:
+        return False
+    found = open_file(file, roles, wanted=[roles.path, roles.time])
+    return found.holds_dates(roles.time, roles.date_format)

@@ -207,3 +207,13 @@ def test_a_table_of_ones_own_is_trained_on_by_auto_unless_a_model_is_given(tmp_p
     assert Path(run_quietly(*words).trainer.log_dir) == tmp_path / "runs/pumps/auto/version_0"
     chosen = run_quietly(*words, "--model=iqs")
     assert Path(chosen.trainer.log_dir) == tmp_path / "runs/pumps/iqs/version_0"
+
+
+def test_a_refused_run_leaves_no_folder(tmp_path):
+    rows = [f"{unit},{t},{10 - t}" for unit in range(40) for t in range(11)]
+    file = tmp_path / "plant.csv"
+    file.write_text("unit,day,left\n" + "\n".join(rows))
+    words = ["fit", str(file), "--path=unit", "--time=day", f"--runs_dir={tmp_path}/runs"]
+    with pytest.raises(SystemExit, match=r"possible leak: left .* --drop left"):
+        train.main(words)
+    assert not list((tmp_path / "runs").rglob("version_*"))

@@ -86,8 +86,10 @@ def test_train_refuses_other_checkpoints_in_one_sentence(command, other, tmp_pat
 @pytest.mark.parametrize("command", ["predict", "calibrate", "frontier", "export"])
 def test_lit_ios_refuses_other_checkpoints_in_one_sentence(command, other, tmp_path, capsys):
     file, reason = other
+    table = file.with_name("any.csv")
+    table.touch()
     more = {
-        "predict": ["--data", "any.csv", "--output", str(tmp_path / "decisions.csv")],
+        "predict": ["--data", str(table), "--output", str(tmp_path / "decisions.csv")],
         "calibrate": ["--output", str(tmp_path / "policy.ckpt")],
         "frontier": ["--output", str(tmp_path / "frontier.png")],
         "export": [str(tmp_path / "policy.onnx")],

@@ -180,3 +180,65 @@ def test_cut_off_engines_have_a_time_to_event_only(run_train, tmp_path, monkeypa
     shown = capsys.readouterr().out
     assert re.search("event-miss rate +–\n", shown)
     assert "none of these paths was stopped" in shown
+
+
+# Features that give the stop away ---------------------------------------------------------------
+
+
+def leaking_file(folder):
+    """Write a table with the remaining life of each machine and a remark at its end."""
+    machines = wearing_machines()
+    units, cycles = machines["unit"].to_pylist(), machines["cycle"].to_pylist()
+    last = dict(zip(units, cycles, strict=True))
+    life = [last[unit] - cycle for unit, cycle in zip(units, cycles, strict=True)]
+    remark = ["ended" if left == 0 else "fine" for left in life]
+    machines = machines.append_column("life", pa.array(life))
+    pa_csv.write_csv(machines.append_column("remark", pa.array(remark)), folder / "leaky.csv")
+    return str(folder / "leaky.csv")
+
+
+def test_fit_asks_about_features_that_give_the_stop_away_before_a_run_is_made(run_train, tmp_path):
+    options = (f"--data.init_args.file={leaking_file(tmp_path)}", *ROLES)
+    with pytest.raises(SystemExit) as caught:
+        run_train("fit", *options, data="table", small=False)
+    said = str(caught.value)
+    assert said.startswith("error: possible leak: life almost determines the stop")
+    assert "remark changes almost only at the last row" in said
+    assert "--drop life remark" in said
+    assert "ended" not in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_fit_asks_only_about_features_that_are_not_kept(run_train, tmp_path):
+    options = (f"--data.init_args.file={leaking_file(tmp_path)}", *ROLES)
+    with pytest.raises(SystemExit, match=r"leave it out with --drop remark, or keep it"):
+        run_train("fit", *options, '--data.init_args.keep=["life"]', data="table", small=False)
+    kept = '--data.init_args.keep=["life","remark"]'
+    cli = run_train("fit", *options, kept, "--trainer.max_epochs=1", data="table", small=False)
+    assert cli.datamodule.keep == ("life", "remark")
+
+
+def test_leaks_are_looked_for_in_paths_that_are_not_tested(tmp_path, monkeypatch):
+    from datamodules import TableData, table
+
+    given = []
+    monkeypatch.setattr(table, "find_leaks", lambda paths, keep: given.append(paths) or [])
+    pa_csv.write_csv(wearing_machines(), tmp_path / "my.csv")
+    data = TableData(file=f"{tmp_path}/my.csv", path="unit", time="cycle")
+    data.setup("test")
+    assert given == []
+    data.setup("fit")
+    ((known),) = given
+    assert not set(known.names) & set(data.splits.test.names)
+    assert set(known.names) == {*data.splits.train.names, *data.splits.val.names}
+
+
+def test_inspect_names_features_that_give_the_stop_away(tmp_path, capsys):
+    from lit_ios.inspect import main
+
+    words = [leaking_file(tmp_path), "--path=unit", "--time=cycle", f"--figure={tmp_path}/a.png"]
+    assert main(words) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if "leak" in line]
+    assert [line.split()[2] for line in said if line.startswith("possible leak:")] == [
+        "life", "remark",
+    ]  # fmt: skip

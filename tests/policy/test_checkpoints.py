@@ -298,7 +298,7 @@ def test_run_with_folds_is_calibrated_on_its_test_paths(run_train, capsys):
     best = cli.trainer.checkpoint_callback.best_model_path
     assert main(["calibrate", best]) == 0
     assert "on the test paths of the run" in capsys.readouterr().out
-    assert main(["calibrate", best, "--split", "val"]) == 1
+    assert main(["calibrate", best, "--split", "val", "--overwrite"]) == 1
     assert "were trained on" in capsys.readouterr().err
 
 
