@@ -1,5 +1,6 @@
 """lit_ios.fit: from a table to a rule, and what it says to likely mistakes."""
 
+import re
 import subprocess
 import sys
 import warnings
@@ -14,9 +15,7 @@ from repository import ROOT
 
 import lit_ios
 from lit_ios import StoppingPolicy, training
-from lit_ios.batches import path_batch
 from lit_ios.checks import UserError
-from lit_ios.functional.outcomes import measure
 from lit_ios.policy.tables import as_arrow
 from lit_ios.readers import TableRoles
 from lit_ios.readers.table import open_table, source_paths
@@ -258,7 +257,6 @@ def test_whether_a_rule_ever_stops_is_measured_by_members_that_left_the_paths_ou
     for threshold, never in ((largest, False), (np.nextafter(largest, np.inf), True)):
         policy.threshold = threshold
         assert training._never_stops(policy, data) == never
-    assert measure(policy.rule.scan(batch, batch.judges).margin, path_batch(paths), np.inf)
 
 
 def test_a_leak_is_asked_about():
@@ -318,3 +316,29 @@ def test_a_likely_mistake_ends_in_one_sentence(mistake):
         fit_quickly(table, **arguments)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 350
+
+
+PAGE = (ROOT / "docs/policy.md").read_text()
+BLOCKS = {
+    heading: re.search(rf"## {heading}\n.*?```python\n({start}.*?)```", PAGE, re.S)[1]
+    for heading, start in (("In Python", "import"), ("scikit-learn", "from lit_ios import Path"))
+}
+
+
+@pytest.mark.parametrize("heading", BLOCKS)
+def test_examples_of_the_page_run(heading, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(lit_ios.fit.__kwdefaults__, "epochs", 1)
+    made = lit_ios.StoppingClassifier.__init__
+    monkeypatch.setattr(made, "__defaults__", ("auto", 1, *made.__defaults__[2:]))  # epochs
+    fresh = make_table(paths=60, seed=2)
+    names = {
+        "df": TABLE, "new_df": FRESH.drop(columns="died"), "fresh_df": fresh,
+        "table": TABLE.drop(columns="died").rename(columns={"patient": "unit"}), "y": TABLE["died"],
+    }  # fmt: skip
+    exec(compile(BLOCKS[heading], "docs/policy.md", "exec"), names)
+    if heading == "In Python":
+        assert len(names["decided"]) == len(FRESH)
+        assert StoppingPolicy.load("rule.ckpt").calibration.level == 0.1
+    else:
+        assert np.isfinite(names["search"].cv_results_["mean_test_score"]).all()

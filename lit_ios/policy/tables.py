@@ -49,6 +49,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return polars' text, which Arrow can do little with, as text; coded numbers as numbers."""
     coded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if coded else column.type
+    if pa.types.is_string_view(kind) and coded:
+        parts = [(part.indices, part.dictionary.cast(pa.large_string())) for part in column.chunks]
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(*part) for part in parts])
     if pa.types.is_string_view(kind):
         return column.cast(pa.large_string())
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)

@@ -5,15 +5,16 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import torch
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lit_ios import StoppingClassifier
+from lit_ios import PathFolds, StoppingClassifier
 from lit_ios.checks import UserError
 
 
@@ -247,3 +248,210 @@ def test_auto_needs_some_stopped_paths():
 def test_auto_refuses_what_would_make_its_candidates_alike(given, message):
     with pytest.raises(ValueError, match=message):
         StoppingClassifier(epochs=1, **given).fit(X, Y, GROUPS)
+
+
+# DataFrames ---------------------------------------------------------------------------------------
+
+
+def as_frame(x, groups):
+    """Return rows with text, categories, true and false, text groups and dates."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(x, columns=["u", "v"])
+    frame["unit"] = [f"unit {group}" for group in groups]
+    frame["colour"] = rng.choice(["red", "blue"], size=len(x))
+    frame["shape"] = pd.Categorical(rng.choice(["round", "square"], size=len(x)))
+    frame["open"] = rng.random(len(x)) < 0.5
+    steps = frame.groupby("unit").cumcount()
+    return frame.assign(day=pd.Timestamp("2024-01-01") + pd.to_timedelta(2 * steps, "D"))
+
+
+FRAME = as_frame(X, GROUPS)
+TEXT = StoppingClassifier(
+    "iqs", epochs=2, group_column="unit", time_column="day", time_unit="days"
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def framed():
+    return clone(TEXT).fit(FRAME, Y)
+
+
+def test_frames_with_text_give_the_model_of_the_coded_array(framed):
+    coded = np.column_stack([
+        X, FRAME["colour"] == "blue", FRAME["colour"] == "red",
+        FRAME["shape"] == "round", FRAME["shape"] == "square", FRAME["open"],
+    ]).astype(float)  # fmt: skip
+    times = FRAME.groupby("unit").cumcount() * 2.0
+    plain = StoppingClassifier("iqs", epochs=2).fit(coded, Y, FRAME["unit"], times)
+    assert framed.policy_.rule.encoder.feature_names == (
+        "u", "v", "colour=blue", "colour=red", "shape=round", "shape=square", "open",
+    )  # fmt: skip
+    expected = plain.decision_function(coded, FRAME["unit"], times)
+    assert np.allclose(framed.decision_function(FRAME), expected)
+    assert float(framed.policy_.rule.time_step) == 2.0
+
+
+def test_policy_of_a_frame_knows_its_columns(framed):
+    fresh = as_frame(FRESH[0], FRESH[2])
+    margin = framed.policy_.predict(fresh)["margin"] - framed.policy_.threshold
+    assert np.allclose(margin, framed.decision_function(fresh))
+
+
+def test_polars_frames_are_taken(framed):
+    other = clone(TEXT).fit(polars.from_pandas(FRAME), polars.Series(Y))
+    assert np.array_equal(other.predict_proba(FRAME), framed.predict_proba(FRAME))
+    assert other.score(polars.from_pandas(FRAME), Y) == framed.score(FRAME, Y)
+
+
+def test_columns_of_a_frame_must_be_those_of_fit(framed):
+    with pytest.raises(ValueError, match="feature names"):
+        framed.predict(FRAME[FRAME.columns[::-1]])
+    with pytest.raises(UserError, match=r"column 'colour'.*'green'"):
+        framed.predict(as_frame(FRESH[0], FRESH[2]).assign(colour="green"))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clone(TEXT).fit(FRAME, Y[:-1])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("u", np.nan, "column 'u', path 'unit .*', row 4: missing or infinite value; fill it in"),
+        ("colour", None, "column 'colour', path 'unit .*', row 4: missing"),
+        ("unit", None, "a group is missing"),
+        ("day", pd.NaT, "column 'day'.*no time"),
+    ],
+)
+def test_gaps_of_a_frame_are_refused_with_their_place(column, value, message):
+    frame = FRAME.copy()
+    frame.loc[3, column] = value
+    with pytest.raises(UserError, match=message):
+        clone(TEXT).fit(frame, Y)
+
+
+def test_groups_may_be_text_and_times_dates_beside_an_array():
+    dates = FRAME["day"].to_numpy()
+    for days in (dates, FRAME["day"], list(FRAME["day"].astype(str))):
+        model = StoppingClassifier("iqs", epochs=1, time_unit="days")
+        model.fit(X, Y, list(FRAME["unit"]), days)
+        assert float(model.policy_.rule.time_step) == 2.0
+
+
+def test_misspelt_column_is_answered_with_the_nearest():
+    with pytest.raises(UserError, match="X has no column 'unti'; did you mean 'unit'"):
+        StoppingClassifier("iqs", group_column="unti").fit(FRAME, Y)
+
+
+# Paths must stay whole ----------------------------------------------------------------------------
+
+TORN = r"rows of group .* were split between training and scoring: use cv=PathFolds\(group_column="
+SMALL = StoppingClassifier("iqs", epochs=1, group_column="unit")
+GRID = {"hidden": [(4,), (8,)]}
+PLAIN = FRAME[["u", "v", "unit"]]
+
+
+@pytest.mark.parametrize("cv", [None, KFold(3), KFold(3, shuffle=True, random_state=0)], ids=str)
+@pytest.mark.parametrize("scoring", [None, "roc_auc"])
+def test_grid_search_that_splits_paths_is_refused(cv, scoring):
+    search = GridSearchCV(SMALL, GRID, cv=cv, scoring=scoring, error_score="raise")
+    with pytest.raises(UserError, match=TORN):
+        search.fit(PLAIN, Y)
+
+
+def test_grid_search_that_splits_paths_says_so_where_errors_become_nan():
+    search = GridSearchCV(SMALL, GRID)
+    with pytest.warns(UserWarning, match=TORN):
+        search.fit(PLAIN, Y)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
+
+
+def test_predictions_of_split_paths_are_refused():
+    with pytest.raises(UserError, match=TORN):
+        cross_val_predict(SMALL, PLAIN, Y)
+
+
+@pytest.mark.parametrize("column", ["unit", 2])
+def test_grid_search_over_whole_paths_works(column):
+    model = clone(SMALL).set_params(group_column=column)
+    search = GridSearchCV(model, GRID, cv=PathFolds(3, column), error_score="raise")
+    search.fit(PLAIN, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert len(cross_val_predict(model, PLAIN, Y, cv=PathFolds(3, column))) == len(Y)
+
+
+@pytest.fixture(scope="module")
+def known():
+    """Return a fitted model, and the rows of a long path that was stopped."""
+    model = clone(TEXT).fit(FRAME, Y)
+    lengths = FRAME.groupby("unit")["u"].size()
+    stopped = FRAME["unit"][Y == 1]
+    path = FRAME[FRAME["unit"] == next(name for name in stopped if lengths[name] > 6)]
+    return model, path.reset_index(drop=True)
+
+
+def test_training_paths_may_come_back_whole_begun_continued_or_again(known):
+    model, path = known
+    longer = path.iloc[[-1]].assign(day=path["day"].iloc[-1] + pd.Timedelta("2D"), u=9.0)
+    again = path.assign(day=path["day"] + pd.Timedelta("90D"), u=path["u"] + 1)
+    for rows in (path, path[:3], path[:1], pd.concat([path, longer]), again):
+        assert len(model.predict(rows)) == len(rows)
+
+
+def test_torn_training_paths_are_refused(known):
+    model, path = known
+    for rows in (path[1:], path[2:4], path.drop(index=2), path[-1:]):
+        with pytest.raises(UserError, match=TORN):
+            model.predict(rows)
+
+
+# PathFolds ----------------------------------------------------------------------------------------
+
+
+def stops_and_paths(groups, y, rows):
+    return y[rows].sum(), len(np.unique(groups[rows]))
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_folds_keep_paths_whole_and_share_out_stops(shuffle):
+    x, y, groups = make_rows(paths=37)
+    x = np.column_stack([x, groups])
+    folds = PathFolds(4, group_column=-1, shuffle=shuffle, random_state=0 if shuffle else None)
+    splits = list(folds.split(x, y))
+    assert len(splits) == folds.get_n_splits() == 4
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(len(y)))
+    for train, test in splits:
+        assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(len(y)))
+        assert not np.intersect1d(groups[train], groups[test]).size
+        stops, paths = stops_and_paths(groups, y, test)
+        assert abs(stops - y.sum() / 4) < 1
+        assert abs(paths - 37 / 4) < 1
+
+
+def test_folds_are_repeatable_and_shuffled_by_their_seed():
+    def dealt(**options):
+        return [test.tolist() for _, test in PathFolds(4, **options).split(X, Y, GROUPS)]
+
+    assert dealt(shuffle=True, random_state=1) == dealt(shuffle=True, random_state=1)
+    assert dealt(shuffle=True, random_state=1) != dealt()
+
+
+def test_folds_take_groups_from_the_argument_the_column_or_the_stops():
+    ended = Y.cumsum() - Y
+    own = [test.tolist() for _, test in PathFolds(3).split(X, Y)]
+    assert own == [test.tolist() for _, test in PathFolds(3).split(X, Y, ended)]
+    for frame in (PLAIN, polars.from_pandas(PLAIN)):
+        by_name = [test.tolist() for _, test in PathFolds(3, "unit").split(frame, Y)]
+        assert by_name == [test.tolist() for _, test in PathFolds(3).split(X, Y, GROUPS)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_splits": 1}, "n_splits must be a number of at least 2"),
+        ({"n_splits": 41}, "40 paths cannot be dealt out to 41 folds: set n_splits lower"),
+        ({"n_splits": 39}, "stopped paths cannot be dealt out to 39 folds"),
+        ({"group_column": "unti"}, "did you mean 'unit'"),
+    ],
+)
+def test_folds_refuse_what_cannot_be_dealt_out(options, message):
+    with pytest.raises(UserError, match=message):
+        next(PathFolds(**{"group_column": "unit"} | options).split(PLAIN, Y))
