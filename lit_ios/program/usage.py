@@ -56,6 +56,7 @@ FIT = """\
   --seed_everything N        decides data, splits, weights and batches
   --runs_dir DIR             where run folders go          (default: runs)
   --threads N                CPU threads of PyTorch        (default: 1, best for small networks)
+  --no-baseline              do not end with what gradient boosting gets on the same paths
   --allow PACKAGE            trust classes of this package that settings name
   --print_config             show the settings and leave
   --help-all                 every option there is

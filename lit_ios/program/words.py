@@ -18,12 +18,12 @@ from lit_ios.program.places import find_checkpoint
 from lit_ios.program.short import BY_OPTION, Short
 from lit_ios.variants import configs_folder
 
-FLAGS = ("--quick", "--print_config", "--help-all", "-h", "--help")
+FLAGS = ("--quick", "--no-baseline", "--print_config", "--help-all", "-h", "--help")
 TAKES_FILE = ("file", "val_file", "test_file", "events", "data_dir", "output", "runs_dir")
 PLAIN = (
     "--data", "--model", "--trainer", "--config", "--ckpt_path", "--runs_dir", "--threads",
     "--output", "--seed_everything", "--allow", "--resume", "--verbose", "--weights_only",
-    "--return_predictions", *FLAGS,
+    "--return_predictions", "--baseline", *FLAGS,
 )  # fmt: skip
 LEAVES = {
     "--epochs": "--trainer.max_epochs", "--max_epochs": "--trainer.max_epochs",
@@ -102,7 +102,9 @@ def translate(words: list[str]) -> list[str]:
     for word in parsed:
         if word.option in ("", "--data"):
             continue
-        if word.option in BY_OPTION:
+        if word.option == "--no-baseline":
+            result.append("--baseline=false")
+        elif word.option in BY_OPTION:
             _check_own(BY_OPTION[word.option], command, data, table, parsed)
             result.append(_short(BY_OPTION[word.option], word.values))
         elif word.option == "--ckpt_path":

@@ -310,3 +310,7 @@ def test_auto_says_how_to_go_on_with_the_program_as_it_was_called(tmp_path, caps
     with pytest.raises(SystemExit):
         train.main(words)
     assert "python train.py fit --resume" in capsys.readouterr().out
+
+
+def test_the_baseline_is_turned_off_by_one_word():
+    assert translate(["fit", "--data=CP1", "--no-baseline"])[-1] == "--baseline=false"
