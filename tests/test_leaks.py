@@ -171,6 +171,12 @@ def test_text_that_is_different_in_every_row_is_not_named():
     assert find_leaks(with_feature(paths, codes, categories=words)) == []
 
 
+def test_word_of_each_path_that_tells_its_outcome_on_that_path_alone_is_not_named():
+    paths = honest_paths()
+    words = tuple(f"w{i}" for i in range(60))
+    assert find_leaks(with_feature(paths, per_row(paths, np.arange(60)), categories=words)) == []
+
+
 def test_what_is_kept_is_not_asked_about():
     paths = honest_paths()
     suspicious = with_feature(paths, flags(paths))
