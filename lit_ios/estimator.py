@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,10 @@ from lit_ios.rows import (
 from lit_ios.times import TimeUnit
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 from lit_ios.variants import find_variant, variant_of
+
+if TYPE_CHECKING:
+    from lit_ios.policy import StoppingPolicy
+    from lit_ios.training import Trained
 
 
 class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -221,7 +226,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Training ------------------------------------------------------------------------------------
 
-    def _train(self, paths: TrajectorySet) -> Any:
+    def _train(self, paths: TrajectorySet) -> StoppingPolicy:
         """Train the variant, or the candidates of which the best is taken."""
         from lit_ios.modules.evaluation import Margin
         from lit_ios.training import Bar, train_candidates, train_variant
@@ -229,7 +234,7 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("margin", self.margin, Margin)
         settings = self._settings()
         if self.variant != "auto":
-            return train_variant(paths, find_variant(self.variant), **settings).policy
+            return self._taken(train_variant(paths, find_variant(self.variant), **settings))
         if self.margin != "validated":
             raise UserError("auto compares candidates at validated margins: set margin='validated'")
         chosen = {"lags": self.lags, "memory": (self.model_args or {}).get("memory")}
@@ -242,7 +247,14 @@ class StoppingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with Bar(len(candidates), int(self.epochs), shown=False) as bar:
             self.candidate_, found = train_candidates(paths, candidates, bar, **settings)
         self.scores_ = {name: trained.held_out for name, trained in found.items()}
-        return found[self.candidate_].policy
+        return self._taken(found[self.candidate_])
+
+    @staticmethod
+    def _taken(trained: Trained) -> StoppingPolicy:
+        """Return the policy; pass on what is odd about the data."""
+        for remark in trained.remarks:
+            warnings.warn(remark, stacklevel=4)
+        return trained.policy
 
     def _settings(self) -> dict[str, Any]:
         """Return what every variant is trained with."""

@@ -20,7 +20,6 @@ from lit_ios.trajectories import BoolArray
 from lit_ios.variants import Variant, find_variant, variant_of
 
 FEWEST_STOPS = 4  # two in each of two folds
-FEW_STOPS = 10
 OWN = ("model", "epochs", "seed", "quick", "keep", "progress", "model_args", "data_args")
 
 
@@ -69,7 +68,9 @@ def fit(
     """
     check_number("epochs", epochs, at_least=1)
     known = _roles(path, time, stop, roles)
-    paths = source_paths(open_any(table, known), known, training=True)[0]
+    source = open_any(table, known)
+    columns = _columns(known, source.holds_dates(known.time, known.date_format))
+    paths = source_paths(source, known, training=True)[0]
     _check_stops(paths.stopped)
     candidates = _candidates(model, paths.stopped, quick, model_args or {}, data_args or {})
     refuse_leaks(find_leaks(paths, plain_names("keep", keep)), in_python=True)
@@ -82,7 +83,7 @@ def fit(
             seed=seed,
             model_args=model_args or {},
             data_args={"missing": _filled(known.missing), **(data_args or {})},
-            table=TableColumns(**{name: getattr(known, name) for name in TableColumns._fields}),
+            table=columns,
         )
     return _noted(found[taken])
 
@@ -99,19 +100,19 @@ def _roles(
     return TableRoles(**plain_roles(path=path, time=time, stop=stop, **given))
 
 
+def _columns(roles: TableRoles, dates: bool) -> TableColumns:
+    """Return how the table was read, for tables that are to be read alike."""
+    names = [name for name in TableColumns._fields if name != "dates"]
+    return TableColumns(**{name: getattr(roles, name) for name in names}, dates=dates)
+
+
 def _check_stops(stopped: BoolArray) -> None:
-    """Refuse too few stopped paths; say so where there are few."""
+    """Refuse too few stopped paths."""
     stops = int(stopped.sum())
     if stops < FEWEST_STOPS:
         raise UserError(
             f"{stops} of {len(stopped)} paths were stopped: paths are left out in turn, which "
             f"needs at least {FEWEST_STOPS} stopped ones: give more"
-        )
-    if stops < FEW_STOPS:
-        warnings.warn(
-            f"only {stops} of {len(stopped)} paths were stopped: the rule and its held-out "
-            "accuracy are uncertain; give more if you can",
-            stacklevel=3,
         )
 
 
@@ -157,12 +158,12 @@ def _filled(missing: str) -> str:
 
 
 def _noted(trained: Trained) -> StoppingPolicy:
-    """Return the rule; say so if it does nothing."""
-    if trained.never_stops:
-        warnings.warn(
-            "the rule stops none of the paths it was not trained on: it has found nothing that "
-            "tells when to stop; give other features or more paths, or choose a threshold with "
-            "rule.calibrate(…)",
-            stacklevel=3,
-        )
+    """Return the rule; say what is odd about the data, and if the rule does nothing."""
+    never = (
+        "the rule stops none of the paths it was not trained on: it has found nothing that tells "
+        "when to stop; give other features or more paths, or choose a threshold with "
+        "rule.calibrate(…)"
+    )
+    for remark in (*trained.remarks, *([never] if trained.never_stops else [])):
+        warnings.warn(remark, stacklevel=3)
     return trained.policy

@@ -34,7 +34,7 @@ from lit_ios.trajectories import TrajectorySet
 from lit_ios.variants import Variant
 
 Arguments = Mapping[str, Any]
-# where warnings come from that are passed on
+# where remarks come from
 OURS = tuple(
     str(Path(package.__file__ or "").parent) for package in (callbacks, datamodules, lit_ios)
 )
@@ -46,6 +46,7 @@ class Trained(NamedTuple):
     policy: StoppingPolicy
     held_out: float  # cross-fitted balanced accuracy; NaN where no margin was validated
     never_stops: bool  # on the paths that were left out
+    remarks: tuple[str, ...] = ()  # on the data, for whoever asked for the training to pass on
 
 
 class Bar:
@@ -146,7 +147,11 @@ def train_variant(
     data = PathsData(paths, **_plain({**variant.data, **data_args}), table=table, seed=seed)
     if bar is not None:
         bar.begin(variant.name)
-    with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder, _quiet():
+    with (
+        torch.random.fork_rng(devices=[]),
+        tempfile.TemporaryDirectory() as folder,
+        _quiet() as caught,
+    ):
         torch.manual_seed(seed)
         arguments = _plain({**variant.model["init_args"], **model_args})
         model = model_class.for_data(data, **arguments)
@@ -171,7 +176,8 @@ def train_variant(
     about = describe(model.rule, model.record, class_path(model_class))
     about |= {"candidate": variant.name, "held_out": None if np.isnan(held_out) else held_out}
     policy = StoppingPolicy(model.rule, about)
-    return Trained(policy, held_out, _never_stops(policy, data))
+    ours = [str(one.message) for one in caught if one.filename.startswith(OURS)]
+    return Trained(policy, held_out, _never_stops(policy, data), tuple(dict.fromkeys(ours)))
 
 
 def _callbacks(variant: Variant) -> list[pl.Callback]:
@@ -209,8 +215,8 @@ def _plain(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Pass on our own warnings only, once each; leave logging and threads as they were."""
+def _quiet() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings instead of showing them; leave logging and threads as they were."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
     levels, threads = [logger.level for logger in loggers], torch.get_num_threads()
     with warnings.catch_warnings(record=True) as caught:
@@ -219,10 +225,8 @@ def _quiet() -> Iterator[None]:
             for logger in loggers:
                 logger.setLevel(logging.ERROR)
             torch.set_num_threads(1)  # best for small networks
-            yield
+            yield caught
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
             torch.set_num_threads(threads)
-    for text in dict.fromkeys(str(one.message) for one in caught if one.filename.startswith(OURS)):
-        warnings.warn(text, stacklevel=5)

@@ -16,6 +16,7 @@ from repository import ROOT
 import lit_ios
 from lit_ios import StoppingPolicy, training
 from lit_ios.checks import UserError
+from lit_ios.data_record import TableColumns
 from lit_ios.policy.tables import as_arrow
 from lit_ios.readers import TableRoles
 from lit_ios.readers.table import open_table, source_paths
@@ -85,7 +86,7 @@ def test_rule_is_saved_and_loaded_as_it_is(rule, tmp_path):
     again = StoppingPolicy.load(tmp_path / "rule.ckpt")
     assert repr(again) == repr(rule)
     assert again.predict(FRESH).equals(rule.predict(FRESH))
-    assert again.time_unit == "days"
+    assert again.table == TableColumns("patient", "day", "died", time_unit="days", dates=True)
 
 
 def test_calibrated_rule_keeps_its_promise_in_the_file(rule, tmp_path):
@@ -213,6 +214,15 @@ def test_constant_features_are_named_once():
     assert len(caught) == 1
 
 
+def test_interruption_is_an_interruption(monkeypatch):
+    def interrupt(bar, accuracy):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.Bar, "advance", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fit_quickly()
+
+
 def few(stopped):
     """Return the table of so many stopped patients, and of all censored ones."""
     stops = TABLE[TABLE["died"] == 1]["patient"]
@@ -220,9 +230,8 @@ def few(stopped):
 
 
 def test_few_stopped_paths_are_noted():
-    table = few(6)
-    with pytest.warns(UserWarning, match="only 6 of .* paths were stopped") as caught:
-        fit_quickly(table)
+    with pytest.warns(UserWarning, match="only 6 stopped paths") as caught:
+        fit_quickly(few(6), quick=False, epochs=1)  # four candidates say it once
     assert len([one for one in caught if "stopped" in str(one.message)]) == 1
 
 
