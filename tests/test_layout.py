@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
     "plotting": {"times", "trajectories"},
-    "inspect": {"checks", "leaks", "plotting", "readers", "trajectories"},
+    "inspect": {"checks", "leaks", "plotting", "readers", "times", "trajectories"},
     "modules": {
         "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
         "rule",

@@ -13,7 +13,7 @@ from lit_ios.trajectories import BoolArray
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def as_dates(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+def as_dates(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return ISO 8601 texts as dates, where all of them are such, with or without time zones."""
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         with contextlib.suppress(pa.ArrowInvalid):

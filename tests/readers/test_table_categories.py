@@ -10,6 +10,7 @@ import pytest
 from written_tables import encoded, parquet_table, read_written, refusal_of
 
 from lit_ios.checks import UserError
+from lit_ios.readers import TableRoles
 from lit_ios.trajectories import TrajectorySet
 
 COLOURS = "unit,t,colour,x\na,0,red,1\na,1,blue,2\nb,0,red,3\nb,1,green,4\n"
@@ -121,7 +122,21 @@ def test_unknown_category_is_refused_by_name(tmp_path: Path) -> None:
     known = {"colour": ("red", "blue")}
     message = refusal_of(tmp_path, COLOURS, features=("colour",), categories=known)
     assert "column 'colour', path 'b', row 4" in message
-    assert "'green'" in message
+    assert "'green' is not one of the 2 categories known from training" in message
+    assert "set --unknown missing to treat it as missing" in message
+    assert "red" not in message
+
+
+@pytest.mark.parametrize("missing", ["impute", "last"])
+def test_unknown_category_may_be_taken_as_missing(tmp_path: Path, missing: str) -> None:
+    known = {"colour": ("red", "blue")}
+    paths = read_written(tmp_path, COLOURS, categories=known, unknown="missing", missing=missing)
+    np.testing.assert_array_equal(paths.states[:, 0], [0, 1, 0, np.nan])
+
+
+def test_unknown_category_cannot_be_missing_where_that_is_an_error() -> None:
+    with pytest.raises(UserError, match="--missing impute or --missing last"):
+        TableRoles("unit", "t", unknown="missing")
 
 
 def test_text_column_may_have_an_equals_sign_in_its_name(tmp_path: Path) -> None:
