@@ -22,9 +22,7 @@ class Judged(NamedTuple):
 
 def time_label(table: TableColumns | None) -> str:
     """Return the unit of times in brackets: of dates, or the name of a table's time column."""
-    if table is None or table.time is None:
-        return ""
-    return f" [{table.time_unit if table.dates else table.time}]"
+    return "" if table is None else table.unit
 
 
 def verdict(metrics: Mapping[str, float], judged: Judged, table: TableColumns | None) -> str:

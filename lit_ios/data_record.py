@@ -49,6 +49,12 @@ class TableColumns(NamedTuple):
     missing: str = "error"
     dates: bool = False  # times are dates, in this unit since 1970
 
+    @property
+    def unit(self) -> str:
+        """The unit of times as it is printed: that of dates, or the name of the column."""
+        unit = self.time_unit if self.dates else self.time
+        return f" [{unit}]" if unit else ""
+
 
 class DataRecord(NamedTuple):
     """What a model takes over from the data it is trained on."""

@@ -35,14 +35,8 @@ def calibrate(options: Namespace) -> None:
         time_cost=options.time_cost, allow_known_paths=options.allow_known_paths, **columns,
     )  # fmt: skip
     policy.save(target)
-    _print_calibration(found, before, _unit(policy))
+    _print_calibration(found, before, policy.table.unit)
     print(f"written to {target}")
-
-
-def _unit(policy: StoppingPolicy) -> str:
-    """Return the unit of times as it is printed: that of dates, or the name of the column."""
-    unit = policy.table.time_unit if policy.table.dates else policy.table.time
-    return f" [{unit}]" if unit else ""
 
 
 def _print_calibration(found: Calibration, before: float, unit: str) -> None:
@@ -53,10 +47,8 @@ def _print_calibration(found: Calibration, before: float, unit: str) -> None:
         print(f"event-miss rate     at most {found.level:g} in the mean over fresh paths")
     print(f"on these {found.paths} paths, {found.events} of them stopped:")
     print(f"  event-miss rate   {found.event_miss_rate:.4f}")
-    if found.false_alarm_rate is not None:
-        print(
-            f"  false alarms      {found.false_alarm_rate:.4f} of {found.censored} censored paths"
-        )
+    if (false := found.false_alarm_rate) is not None:
+        print(f"  false alarms      {false:.4f} of {found.censored} censored paths")
     print(f"  stopped at once   {found.stopped_at_first_row:.4f} of all paths, at their first row")
     print(f"  time to event     {found.time_to_event:.4g}{unit}, mean")
     print(f"  balanced accuracy {found.balanced_accuracy:.4f}")
@@ -80,7 +72,7 @@ def frontier(options: Namespace) -> None:
             name = str(checkpoint)
         curves[name] = curve
         missed, time = curve.chosen
-        lost = f"{time:.4g}{_unit(policy)}"
+        lost = f"{time:.4g}{policy.table.unit}"
         print(f"{name}: event-miss rate {missed:.4f}, mean time to event {lost}")
     frontiers(curves).savefig(options.output, dpi=120)
     print(f"figure  {options.output}")
