@@ -46,9 +46,9 @@ def _read(source: Source, column: str, yes: str | float | None, hint: str) -> Bo
 
 
 def status_words(texts: list[str | None]) -> bool:
-    """Whether distinct texts are a pair of words for yes and no, or one of such."""
+    """Whether distinct texts are a pair of words for yes and no."""
     words = {_word(text) for text in texts if text is not None}
-    return bool(words) and any(words <= set(pair) for pair in WORDS)
+    return any(words == set(pair) for pair in WORDS)
 
 
 def _of_words(source: Source, column: str, hint: str) -> BoolArray:
