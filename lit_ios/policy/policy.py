@@ -96,7 +96,7 @@ class StoppingPolicy:
         threshold = torch.tensor(self.threshold, dtype=torch.float64)
         content["state_dict"] = content["state_dict"] | {"rule.threshold": threshold}
         promised = None if self.calibration is None else self.calibration._asdict()
-        content["lit_ios"] = content["lit_ios"] | {"calibration": promised}
+        content["lit_ios"] = content["lit_ios"] | self._about | {"calibration": promised}
         write_checkpoint(content, file)
 
     # What it is ----------------------------------------------------------------------------------
