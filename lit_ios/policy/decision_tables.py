@@ -28,6 +28,7 @@ from lit_ios.rule import Decisions
 from lit_ios.trajectories import IntArray
 
 ENDINGS = (".csv", ".parquet")
+USUAL_SHARE = 0.03  # of paths with an unfamiliar row, of which nothing is said
 
 
 def decision_table(
@@ -68,12 +69,17 @@ def _named(coordinates: IntArray, names: Sequence[str]) -> pa.Array:
 
 
 def warn_of_strangers(decided: pa.Table) -> None:
-    """Say so if paths have rows unlike those of training: there the rule guesses."""
+    """Say so if more paths than usual have rows unlike those of training.
+
+    About one in a hundred has, by the choice of the level.
+    """
     strange = decided.filter(pa.compute.invert(decided["familiar"]))
     if not strange.num_rows:
         return
     path = decided.column_names[0]
     met, all_paths = (len(table[path].unique()) for table in (strange, decided))
+    if met <= USUAL_SHARE * all_paths:
+        return
     counts = Counter(
         name for text in strange["unfamiliar"].to_pylist() for name in (text or "").split(", ")
     )

@@ -1,6 +1,7 @@
 """Tables of all kinds in, the same kind out, every row where it was."""
 
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from policies import make_policy, random_paths
 from lit_ios import StoppingPolicy
 from lit_ios.checkpoints import write_checkpoint
 from lit_ios.checks import UserError
+from lit_ios.sampling import fit_familiarity
 
 
 def as_frame(paths, seed=None):
@@ -157,3 +159,18 @@ def test_deciding_in_part_leaves_gradients_on():
     policy, paths = make_policy("iqs"), random_paths()
     next(iter(policy.decide(paths)))
     assert not torch.is_inference_mode_enabled()
+
+
+def test_rows_in_other_units_are_marked_with_their_feature_and_said_once():
+    policy, known = make_policy("iqs", include_time=False), random_paths(100)
+    scaled = policy.rule.scaler(torch.from_numpy(known.states)).numpy()
+    policy.rule.familiarity.set(fit_familiarity([known.with_states(scaled)]))
+    frame = as_frame(known)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert policy.predict(frame, path="unit", time="day")["familiar"].mean() > 0.95
+    frame["a"] = frame["a"] * 100 + 1e4
+    with pytest.warns(UserWarning, match=r"100 of 100 paths have rows unlike .* \(a\)"):
+        found = policy.predict(frame, path="unit", time="day")
+    assert not found["familiar"].any()
+    assert set(found["unfamiliar"]) == {"a"}
