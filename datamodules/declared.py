@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytorch_lightning as pl
 
+from lit_ios.carry import Missing
 from lit_ios.checks import check_number
 from lit_ios.data_record import Inputs, TableColumns
 from lit_ios.imports import Spec, as_spec, build
@@ -80,6 +81,11 @@ class DeclaredData(pl.LightningDataModule):
     def table(self) -> TableColumns:
         """Columns by which the rows of a table are found, where the paths come from one."""
         return TableColumns()
+
+    @property
+    def missing(self) -> Missing | None:
+        """How gaps in the paths are filled; None for what a rule was trained with."""
+        return None
 
     def find_static(self) -> tuple[str, ...]:
         """Return features that do not change along a path: earlier rows tell nothing new."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from datamodules.base import TrajectoryDataModule
 from datamodules.declared import NamedRows, Splits, static_features
+from lit_ios.carry import Missing as Filled
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
 from lit_ios.leaks import find_leaks, refuse_leaks, some_paths
@@ -142,6 +143,12 @@ class TableData(TrajectoryDataModule):
         if missing == "error" or missing == "drop":
             return ColumnEncoder(*self._named)
         return ColumnEncoder(*self._named, missing, *fit_fill(self.splits.train))
+
+    @property
+    def missing(self) -> Filled | None:
+        """How gaps in the table are filled."""
+        found = self.roles.missing
+        return None if found == "error" or found == "drop" else found
 
     def find_static(self) -> tuple[str, ...]:
         """Return the features of columns that do not change along any path."""

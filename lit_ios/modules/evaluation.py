@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lit_ios.batches import PathBatch
+from lit_ios.checks import UserError
 from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.metrics import (
     BalancedThreshold,
@@ -85,7 +86,7 @@ class RuleEvaluation(pl.LightningModule):
 
     def test_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths."""
-        decided = self.rule.scan(batch, batch.judges, details=True)
+        decided = self._judge(self.rule, batch)
         self.test_metrics.update(decided.margin, batch, self.rule.threshold)
         assert decided.responsible is not None
         self.test_unfamiliar.update(decided.responsible, batch)
@@ -103,8 +104,19 @@ class RuleEvaluation(pl.LightningModule):
 
     def predict_step(self, batch: PathBatch, batch_idx: int) -> tuple[PathBatch, Decisions]:
         """Return the paths and what the rule says of each of their rows."""
-        rule = self._exact or self.rule
-        return batch, rule.scan(batch, details=True)
+        return batch, self._judge(self._exact or self.rule, batch)
+
+    def _judge(self, rule: StoppingRule, batch: PathBatch) -> Decisions:
+        """Judge rows in detail, gaps filled as the data ask for; refuse what cannot be judged."""
+        data = getattr(self._trainer, "datamodule", None)  # there may be neither
+        missing = getattr(data, "missing", None)
+        decided = rule.scan(batch, batch.judges, details=True, missing=missing)
+        bad = decided.margin.isnan() & batch.columns.isnan().any(1)
+        if bad.any():
+            row = int(bad.int().argmax())
+            why = rule.encoder.gap(batch.columns[row].cpu().numpy())
+            raise UserError(f"row {int(batch.step[row]) + 1} of a path: {why}")
+        return decided
 
     def on_predict_end(self) -> None:
         """Drop the copy."""

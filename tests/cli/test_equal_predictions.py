@@ -100,7 +100,7 @@ def check_equal(predictions, file):
     assert paths.equals(same_paths)
     assert rows.column_names == [
         "unit", "cycle", "margin", "probability", "stop", "first_stop", "stop_gain",
-        "continuation_gain", "margin_spread",
+        "continuation_gain", "margin_spread", "familiar", "unfamiliar",
     ]  # fmt: skip
     if file.suffix == ".csv":  # names of paths as they are written
         types = pa_csv.ConvertOptions(column_types={"unit": pa.string()})

@@ -10,6 +10,7 @@ import pytest
 from engine_files import text_of
 
 import lit_ios.readers.table
+from lit_ios.program import main
 from lit_ios.readers.files import read_parts
 
 UNITS = 24
@@ -234,10 +235,8 @@ def test_leaks_are_looked_for_in_paths_that_are_not_tested(tmp_path, monkeypatch
 
 
 def test_inspect_names_features_that_give_the_stop_away(tmp_path, capsys):
-    from lit_ios.inspect import main
-
     words = [leaking_file(tmp_path), "--path=unit", "--time=cycle", f"--figure={tmp_path}/a.png"]
-    assert main(words) == 0
+    assert main(["inspect", *words]) == 0
     said = [line for line in capsys.readouterr().out.splitlines() if "leak" in line]
     assert [line.split()[2] for line in said if line.startswith("possible leak:")] == [
         "life", "remark",

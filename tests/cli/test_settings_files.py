@@ -164,9 +164,11 @@ def test_variant_says_what_its_file_says(name):
     assert list(variant.callbacks) == (["ConfidenceDecay"] if "_cs_" in name else [])
 
 
-def test_unknown_variant_is_an_error_that_lists_the_variants():
-    with pytest.raises(UserError, match=r"no variant 'iq'; there are classifier, .*do_iqs_lb"):
+def test_unknown_variant_is_an_error_that_names_the_nearest_or_lists_them():
+    with pytest.raises(UserError, match=r"no variant 'iq'; did you mean 'iqs'\?"):
         find_variant("iq")
+    with pytest.raises(UserError, match=r"no variant 'zzz'; .*classifier, .*do_iqs_lb"):
+        find_variant("zzz")
 
 
 def trained_as(model, data, added=()):

@@ -129,7 +129,7 @@ def test_predict_writes_every_row_of_the_test_paths(finished, run_train):
     assert all((float(row["margin"]) >= 0) == (row["stop"] == "true") for row in rows)
     assert list(rows[0]) == [
         "path", "time", "margin", "probability", "stop", "first_stop", "stop_gain",
-        "continuation_gain",
+        "continuation_gain", "familiar", "unfamiliar",
     ]  # fmt: skip
 
 
