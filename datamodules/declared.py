@@ -83,7 +83,7 @@ class DeclaredData(pl.LightningDataModule):
         return TableColumns()
 
     @property
-    def missing(self) -> Missing | None:
+    def filling(self) -> Missing | None:
         """How gaps in the paths are filled; None for what a rule was trained with."""
         return None
 

@@ -145,7 +145,7 @@ class TableData(TrajectoryDataModule):
         return ColumnEncoder(*self._named, missing, *fit_fill(self.splits.train))
 
     @property
-    def missing(self) -> Filled | None:
+    def filling(self) -> Filled | None:
         """How gaps in the table are filled."""
         found = self.roles.missing
         return None if found == "error" or found == "drop" else found

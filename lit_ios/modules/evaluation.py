@@ -109,7 +109,7 @@ class RuleEvaluation(pl.LightningModule):
     def _judge(self, rule: StoppingRule, batch: PathBatch) -> Decisions:
         """Judge rows in detail, gaps filled as the data ask for; refuse what cannot be judged."""
         data = getattr(self._trainer, "datamodule", None)  # there may be neither
-        missing = getattr(data, "missing", None)
+        missing = getattr(data, "filling", None)
         decided = rule.scan(batch, batch.judges, details=True, missing=missing)
         bad = decided.margin.isnan() & batch.columns.isnan().any(1)
         if bad.any():
