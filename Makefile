@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-fast lint setup clean
+.PHONY: demo test test-fast test-oldest nightly audit lint setup setup-hashed clean
 
 setup: .venv/.ready
 
@@ -22,10 +22,35 @@ test: setup ## all tests, on two processes
 test-fast: setup ## those that take no command line, no second process and no long training
 	.venv/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
 
+test-oldest: .venv-oldest/.ready ## the fast tests, with the oldest versions that pyproject.toml allows
+	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+.venv-oldest/.ready: pyproject.toml .ci/oldest.py
+	$(PYTHON) -m venv .venv-oldest
+	$(PYTHON) .ci/oldest.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet -c .venv-oldest/constraints.txt -e '.[dev]'
+	@touch $@
+
+setup-hashed: ## like setup, but pip refuses every file whose SHA-256 is not in requirements-hashed.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) install --quiet --require-hashes -r requirements-hashed.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch .venv/.ready
+
+requirements-hashed.txt: pyproject.toml constraints.txt ## needs uv
+	echo '# constraints.txt with the SHA-256 of every file, for make setup-hashed; make $@ writes it.' > $@
+	uv pip compile --quiet --generate-hashes --no-annotate --no-header --no-emit-index-url --extra dev -c constraints.txt pyproject.toml >> $@
+
+audit: ## known vulnerabilities of the pinned versions; needs pip-audit, and fails where it has no data
+	pip-audit --strict --no-deps --disable-pip -r constraints.txt
+
+nightly: setup ## what docs/reliability.md and docs/security.md promise, with full numbers: hours
+	.venv/bin/python -m benchmarks.reliability
+
 lint: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
 clean: ## remove what setup and runs made
-	rm -rf .venv runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

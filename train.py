@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lit_ios.checks import UserError
 from lit_ios.program import main as shell
 from lit_ios.program import run
+from lit_ios.program.start import error_line
 
 if TYPE_CHECKING:
     from pytorch_lightning.cli import LightningCLI
@@ -23,7 +24,7 @@ def main(args: list[str] | None = None) -> LightningCLI | None:
         cli: LightningCLI | None = run(words, "python train.py")
         return cli
     except UserError as error:
-        raise SystemExit(f"error: {error}") from None
+        raise SystemExit(error_line(error)) from None
 
 
 if __name__ == "__main__":

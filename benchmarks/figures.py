@@ -21,7 +21,9 @@ from benchmarks.grid import ROOT
 from benchmarks.methods import DATA_SETS
 from callbacks.grids import stopping_grid
 from callbacks.hidden import hidden_figure
-from datamodules import BoundaryExitData, ChangePointData
+from datamodules import BoundaryExitData, ChangePointData, TurbofanData
+from lit_ios import StoppingPolicy
+from lit_ios.plotting import frontiers
 from lit_ios.variants import find_variant
 
 FOLDER = ROOT / "docs/figures"
@@ -34,6 +36,7 @@ STOP, CONTINUE = "#D55E00", "#0072B2"
 SHOWN = (
     "classifier", "iqs", "iqs_cs_smote", "model_based_iqs", "model_based_iqs_cs_smote", "do_iqs_lb",
 )  # fmt: skip
+FRONTIERS = ("iqs_folds", "do_iqs_lb", "classifier")
 
 Rows = Iterable[Mapping[str, str]]
 
@@ -274,7 +277,30 @@ def fatigue_memory(epochs: int, shown: int = 3) -> Figure:
     return hidden_figure(module.rule, data, shown)
 
 
+def frontier_turbofan(variants: Iterable[str], epochs: int) -> Figure:
+    """Missed failures, time lost and false alarms, of which NASA's truncated series tell."""
+    curves = {}
+    for variant in variants:
+        module, data = _trained("turbofan", variant, min(epochs, 40))
+        nasa = TurbofanData(test_set="nasa", data_dir=data.data_dir, seed=data.seed)
+        nasa.read_as(module.rule.spec)
+        paths = data.splits.test.followed_by(nasa.splits.test)
+        curves[find_variant(variant).label] = StoppingPolicy(module.rule).frontier(paths)
+    return frontiers(curves, "cycles")
+
+
+def frontier_radial(variants: Iterable[str], epochs: int) -> Figure:
+    """The same on radial, whose ends at the horizon are censored."""
+    curves = {}
+    for variant in variants:
+        module, data = _trained("radial", variant, epochs, "--data.init_args.horizon=censor")
+        curves[find_variant(variant).label] = StoppingPolicy(module.rule).frontier(data.splits.test)
+    return frontiers(curves, "steps")
+
+
 PICTURES = {
+    "frontier_turbofan": lambda args: frontier_turbofan(FRONTIERS, args.epochs),
+    "frontier_radial": lambda args: frontier_radial(FRONTIERS, args.epochs),
     "change_points": lambda args: scatter(
         {
             name: ChangePointData(problem=name, paths=args.scattered)

@@ -1,4 +1,4 @@
-"""The deployed policy: time per observation, and whether its promise about misses holds.
+"""The deployed policy: time per observation, and whether its promises hold on fresh paths.
 
 Times are medians of interleaved calls in one run, beside a bare NumPy pass of the same networks.
 """
@@ -17,28 +17,27 @@ import numpy as np
 import torch
 
 import train
+from benchmarks import promises
 from benchmarks.grid import ROOT
 from benchmarks.observed import quiet
 from datamodules import BoundaryExitData
 from lit_ios import StoppingPolicy, runtime
-from lit_ios.batches import path_batch
-from lit_ios.checks import UserError
-from lit_ios.functional.frontier import conformal_margin, highest_margins
 from lit_ios.rule import GainMemory
 from lit_ios.trajectories import FloatArray
 
 RESULTS = ROOT / "benchmarks/results/policy.json"
-LEVELS, SIZES = (0.01, 0.05, 0.10), (50, 200, 1000)
 
 
-def trained(variant: str, epochs: int, folder: Path) -> StoppingPolicy:
-    """Train on radial by train.py's own path."""
+def trained(
+    variant: str, epochs: int, folder: Path, data: str = "radial", *options: str
+) -> StoppingPolicy:
+    """Train by train.py's own path."""
     with quiet():
         cli = train.main([
-            "fit", f"--config={ROOT}/configs/data/radial.yaml",
+            "fit", f"--config={ROOT}/configs/data/{data}.yaml",
             f"--config={ROOT}/benchmarks/quiet.yaml",
             f"--config={ROOT}/configs/model/{variant}.yaml", f"--runs_dir={folder}",
-            f"--trainer.max_epochs={epochs}", "--threads=1",
+            f"--trainer.max_epochs={epochs}", "--threads=1", *options,
         ])  # fmt: skip
     assert cli is not None
     return StoppingPolicy.load(cli.trainer.checkpoint_callback.best_model_path)  # type: ignore[union-attr]
@@ -126,28 +125,31 @@ def _seconds(go: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def promises(policy: StoppingPolicy, repeats: int) -> list[dict[str, Any]]:
-    """Calibrate again and again; return the miss rates on fresh paths."""
-    simulator = BoundaryExitData(problem="radial", horizon="censor", seed=0).simulator
-    paths = simulator.simulate(60_000, np.random.default_rng(99))
-    margin = torch.from_numpy(policy.margins(paths))
-    highest = highest_margins(margin, path_batch(paths))
-    generator = torch.Generator().manual_seed(0)
-    found = []
-    for level in LEVELS:
-        for size in SIZES:
-            rates = []
-            try:
-                for _ in range(repeats):
-                    order = torch.randperm(len(highest), generator=generator)
-                    threshold = conformal_margin(highest[order[:size]], level)
-                    rates.append(float((highest[order[size:]] < threshold).double().mean()))
-            except UserError as error:
-                found.append({"level": level, "paths": size, "refused": str(error)})
-                continue
-            mean, spread = float(np.mean(rates)), float(np.std(rates, ddof=1))
-            found.append({"level": level, "paths": size, "mean": mean, "sd": spread})
+def measure_times(folder: Path, epochs: int, calls: int) -> dict[str, Any]:
+    """Measure and print the latencies of two variants."""
+    found: dict[str, Any] = {}
+    for variant in ("iqs", "do_iqs_lb"):
+        policy = trained(variant, epochs, folder)
+        times = latencies(policy, folder, calls)
+        rate = round(batch_rate(policy))
+        found[variant] = {"microseconds": times, "batch_rows_per_second": rate}
+        print(f"\n{variant}: microseconds per observation")
+        for way, value in times.items():
+            print(f"  {value:9.2f}  {way}")
+        print(f"  {rate:,} rows per second in batches")
     return found
+
+
+def measure_promises(folder: Path, epochs: int, repeats: int) -> list[dict[str, Any]]:
+    """Calibrate again and again on two worlds; print and return how promises were kept."""
+    members = trained(  # eight of them
+        "iqs_folds", epochs, folder, "radial", "--data.init_args.horizon=censor"
+    )
+    memory = trained(
+        "iqs", epochs, folder, "fatigue", "--model.init_args.memory=accumulate",
+        "--data.init_args.oversampling=bootstrap",
+    )  # fmt: skip
+    return promises.measure([promises.radial(members), promises.fatigue(memory)], repeats)
 
 
 def main() -> None:
@@ -156,27 +158,18 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30, help="of training (%(default)s)")
     parser.add_argument("--calls", type=int, default=2000, help="timed calls (%(default)s)")
     parser.add_argument("--repeats", type=int, default=500, help="calibrations (%(default)s)")
+    parser.add_argument("--only", choices=("times", "promises"), help="default: both")
     parser.add_argument("--file", type=Path, default=RESULTS, help=f"default: {RESULTS}")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    results: dict[str, Any] = {}
+    results: dict[str, Any] = json.loads(args.file.read_text()) if args.file.is_file() else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for variant in ("iqs", "do_iqs_lb"):
-            policy = trained(variant, args.epochs, folder)
-            times = latencies(policy, folder, args.calls)
-            results[variant] = {
-                "microseconds": times,
-                "batch_rows_per_second": round(batch_rate(policy)),
-                "guarantee": promises(policy, args.repeats),
-            }
-            print(f"\n{variant}: microseconds per observation")
-            for way, value in times.items():
-                print(f"  {value:9.2f}  {way}")
-            print(f"  {results[variant]['batch_rows_per_second']:,} rows per second in batches")
-            for row in results[variant]["guarantee"]:
-                result = row.get("refused") or f"{row['mean']:.4f} ± {row['sd']:.4f}"
-                print(f"  at most {row['level']:.2f}, {row['paths']:4d} paths: {result}")
+        if args.only != "promises":
+            results["times"] = measure_times(folder, args.epochs, args.calls)
+        if args.only != "times":
+            results["promises"] = measure_promises(folder, args.epochs, args.repeats)
+            print(promises.table(results["promises"], args.repeats))
     args.file.write_text(json.dumps(results, indent=2) + "\n")
 
 

@@ -2,6 +2,7 @@
 
 from callbacks.checkpoints import RunCheckpoint
 from callbacks.figures import StoppingFigures
+from callbacks.interruptions import Interruptions
 from callbacks.predictions import PredictionWriter
 from callbacks.progress import EpochProgressBar
 from callbacks.schedules import ConfidenceDecay, EpsilonDecay, ExponentialSchedule
@@ -12,6 +13,7 @@ __all__ = [
     "EpochProgressBar",
     "EpsilonDecay",
     "ExponentialSchedule",
+    "Interruptions",
     "PredictionWriter",
     "RunCheckpoint",
     "RunSummary",

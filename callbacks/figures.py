@@ -17,6 +17,7 @@ from callbacks.hidden import hidden_figure
 from callbacks.run_folder import run_folder
 from lit_ios import plotting
 from lit_ios.batches import PathBatch
+from lit_ios.files import write_figure
 from lit_ios.functional import stopping_time, stops
 from lit_ios.metrics import GridBalancedAccuracy, GridIoU
 from lit_ios.policy.frontiers import frontier_curve
@@ -86,7 +87,7 @@ class StoppingFigures(Callback):
         if folder is not None:
             (folder / "figures").mkdir(exist_ok=True)
             for name, figure in figures.items():
-                figure.savefig(folder / "figures" / f"{name}.png", dpi=120)
+                write_figure(folder / "figures" / f"{name}.png", figure)
 
     @staticmethod
     def _show(trainer: pl.Trainer, figures: dict[str, Any], stage: str) -> None:

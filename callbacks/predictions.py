@@ -13,13 +13,17 @@ from pytorch_lightning.callbacks import BasePredictionWriter
 
 from callbacks.run_folder import run_folder
 from lit_ios.batches import PathBatch
+from lit_ios.checkpoints import read_checkpoint
 from lit_ios.policy.decision_tables import (
     check_ending,
     decision_table,
     warn_of_strangers,
     write_decisions,
 )
+from lit_ios.policy.forecast_columns import forecast_columns
+from lit_ios.policy.forecasts import read_forecast
 from lit_ios.rule import Decisions
+from lit_ios.trajectories import FloatArray
 
 
 class PredictionWriter(BasePredictionWriter):
@@ -32,11 +36,12 @@ class PredictionWriter(BasePredictionWriter):
 
     Args:
         output: a .csv or .parquet file; null for predictions.csv in the run folder.
+        safe_csv: mark text in a .csv file that a spreadsheet would take for a formula.
     """
 
-    def __init__(self, output: str | None = None) -> None:
+    def __init__(self, output: str | None = None, safe_csv: bool = False) -> None:
         super().__init__("epoch")
-        self.output = output
+        self.output, self.safe_csv = output, safe_csv
 
     @property
     def output(self) -> str | None:
@@ -68,12 +73,25 @@ class PredictionWriter(BasePredictionWriter):
         order = np.argsort(named.position[at], kind="stable")
         rule: Any = pl_module.rule
         found = [decisions for _, decisions in predictions]
-        decided = decision_table(rows, found, rule.current_names, order)
+        left = self._left(trainer, rule, predictions)
+        decided = decision_table(rows, found, rule.current_names, order, left)
         warn_of_strangers(decided)
         file = self._file(trainer)
         if file is not None:
-            for target in write_decisions(decided, file):
+            for target in write_decisions(decided, file, self.safe_csv):
                 print(f"  decisions    {target}")
+
+    @staticmethod
+    def _left(
+        trainer: pl.Trainer, rule: Any, predictions: Sequence[tuple[PathBatch, Decisions]]
+    ) -> dict[str, FloatArray]:
+        """Return how long is left at each row, if the checkpoint knows that."""
+        if trainer.ckpt_path is None:
+            return {}
+        forecast = read_forecast(read_checkpoint(trainer.ckpt_path)["lit_ios"], rule)
+        threshold = float(rule.threshold)
+        parts = [forecast_columns(forecast, b, [d], threshold) for b, d in predictions]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _file(self, trainer: pl.Trainer) -> Path | None:
         if self.output is not None:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.cli import SaveConfigCallback
+from pytorch_lightning.loggers import TensorBoardLogger
+from pytorch_lightning.utilities import rank_zero_only
+
+from lit_ios.files import claim_version, remove_leftovers, write_text
 
 
 def run_folder(trainer: pl.Trainer) -> Path | None:
@@ -18,3 +27,70 @@ def run_folder(trainer: pl.Trainer) -> Path | None:
     folder = Path(name)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+class EpochLogger(TensorBoardLogger):
+    """TensorBoard curves over epochs instead of batches, in a folder that is this run's alone."""
+
+    def log_metrics(self, metrics: Any, step: int | None = None) -> None:
+        """Write scalars at the epoch Lightning sends along."""
+        values = dict(metrics)
+        epoch = values.pop("epoch", step)
+        try:
+            super().log_metrics(values, None if epoch is None else int(epoch))
+        except ValueError as error:  # Lightning says of a full disk that the value is not supported
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from None
+            raise
+
+    def _get_next_version(self) -> int:
+        """Claim the next folder by making it; other processes are told of it."""
+        if getattr(rank_zero_only, "rank", 0) != 0:
+            return super()._get_next_version()
+        return int(claim_version(self.root_dir).name.removeprefix("version_"))
+
+    def finalize(self, status: str) -> None:
+        """Close the curves; say that they cannot be written unless worse has happened."""
+        with contextlib.suppress(OSError) if status == "failed" else contextlib.nullcontext():
+            super().finalize(status)
+
+
+class SettingsWriter(SaveConfigCallback):
+    """Opens the run folder: all processes know it, and config.yaml is written whole.
+
+    Args:
+        began: called with the folder of the runs and that of this run.
+        **kwargs: see SaveConfigCallback.
+    """
+
+    def __init__(self, *args: Any, began: Callable[[str, Path], None], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.began = began
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Open the folder, once."""
+        if self.already_saved:
+            return
+        self.already_saved = True
+        name = trainer.log_dir  # of the first process, on all of them
+        if name is None:
+            return
+        folder = Path(name)
+        if isinstance(trainer.logger, EpochLogger):
+            trainer.logger._version = folder.name
+        if trainer.is_global_zero:
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder)
+            write_text(
+                folder / self.config_filename, self.parser.dump(self.config, skip_none=False)
+            )
+            self.began(self.config.runs_dir, folder)
+
+
+def _say_once(args: threading.ExceptHookArgs, otherwise: Any = threading.excepthook) -> None:
+    """Leave out the traceback of a full disk in TensorBoard's thread: the next call raises it."""
+    if not (isinstance(args.exc_value, OSError) and "AsyncWriter" in type(args.thread).__name__):
+        otherwise(args)
+
+
+threading.excepthook = _say_once

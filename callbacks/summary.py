@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
+from scipy.special import stdtrit
 
 from callbacks.run_folder import run_folder
 from callbacks.words import Judged, few_paths, next_steps, time_label, verdict
+from lit_ios.checkpoints import read_checkpoint
 from lit_ios.data_record import TableColumns
+from lit_ios.files import write_json
+from lit_ios.promises.binomial import interval
 
 _SHOWN = {  # times are labelled with their unit
     "balanced_accuracy": "balanced accuracy",
@@ -23,10 +25,16 @@ _SHOWN = {  # times are labelled with their unit
     "event_miss_rate": "event-miss rate",
     "false_alarm_rate": "false alarms: share of censored paths",
     "alarms_per_time": "false and early alarms per unit of time",
+    "stopped_at_first_row": "stopped at once: share of all paths",
     "time_to_event_mean": "time to event, mean",
     "time_to_event_median": "time to event, median",
     "grid_balanced_accuracy": "balanced accuracy against the true region",
     "grid_iou": "overlap with the true region (IoU)",
+}
+_CAPTIONS = {
+    "frontier": "missed events against time lost, for every threshold",
+    "margins": "how the rule judges six test paths",
+    "memory": "what the rule remembers, beside what is hidden from it",
 }
 _UNDEFINED = {
     "false_alarm_rate": "  (none was censored)",
@@ -49,43 +57,79 @@ class RunSummary(Callback):
         if trainer.state.fn == "validate":
             self._sum_up(trainer, pl_module, "val")
 
-    @rank_zero_only
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
-        """Say how to go on after Ctrl-C."""
-        folder = run_folder(trainer)
-        if not isinstance(exception, KeyboardInterrupt) or not trainer.training or folder is None:
-            return
-        last = folder / "checkpoints/last.ckpt"
-        resume = f": go on with fit --ckpt_path {last}" if last.is_file() else ""
-        print(f"\ninterrupted in epoch {trainer.current_epoch}{resume}")
-
     def _sum_up(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         logged = sorted(trainer.callback_metrics.items())
         metrics = {name: float(value) for name, value in logged if name.startswith(f"{stage}/")}
-        print(_table(metrics, stage, time_label(_time_columns(trainer))))
+        between = _intervals(trainer, metrics, stage)
+        print(_table(metrics, stage, time_label(_time_columns(trainer)), between))
         print(_sentences(trainer, metrics, stage))
         folder = run_folder(trainer)
         if folder is None:
             return
-        values = _best_epoch(trainer) | metrics
-        known = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        text = json.dumps(known, indent=2, allow_nan=False)
-        (folder / "metrics.json").write_text(text + "\n")
+        known: dict[str, Any] = _best_epoch(trainer) | metrics
+        ends = _ends(between, stage)
+        known |= ends
+        write_json(folder / "metrics.json", known)
+        for logger in trainer.loggers:
+            logger.log_metrics(ends, step=trainer.global_step)
         _log_hyperparameters(trainer, pl_module, metrics)
         print(_places(folder))
-        print(next_steps(folder))
+        table = _time_columns(trainer)
+        print(next_steps(_with_checkpoint(trainer, folder), own_table=bool(table and table.path)))
 
 
-def _table(metrics: dict[str, float], stage: str, unit: str) -> str:
+def _intervals(
+    trainer: pl.Trainer, metrics: dict[str, float], stage: str
+) -> dict[str, tuple[float, float]]:
+    """Return 95 % intervals over paths: exact ones of shares, Student's of the mean time."""
+    splits = getattr(getattr(trainer, "datamodule", None), "splits", None)
+    if splits is None or trainer.world_size > 1:  # a share of the paths only
+        return {}
+    paths = splits.test if stage == "test" else splits.val
+    events = int(paths.stopped.sum())
+    counts = {
+        "event_miss_rate": events,
+        "false_alarm_rate": len(paths) - events,
+        "stopped_at_first_row": len(paths),
+    }
+    values = {name: metrics.get(f"{stage}/{name}", math.nan) for name in (*counts, *_TIME)}
+    found = {
+        name: interval(round(values[name] * n), n)
+        for name, n in counts.items()
+        if math.isfinite(values[name])
+    }
+    mean, error = (values[name] for name in _TIME)
+    caught = round((1 - values["event_miss_rate"]) * events) if events else 0
+    if caught > 1 and math.isfinite(error):
+        reach = error * float(stdtrit(caught - 1, 0.975))
+        found["time_to_event_mean"] = (mean - reach, mean + reach)
+    return found
+
+
+_TIME = ("time_to_event_mean", "time_to_event_error")
+
+
+def _ends(between: dict[str, tuple[float, float]], stage: str) -> dict[str, float]:
+    """Return the ends of intervals under names of their own."""
+    return {
+        f"{stage}/{name}_{end}": value
+        for name, both in between.items()
+        for end, value in zip(("low", "high"), both, strict=True)
+    }
+
+
+def _table(
+    metrics: dict[str, float], stage: str, unit: str, between: dict[str, tuple[float, float]]
+) -> str:
     labels = {key: label + (unit if "time" in key else "") for key, label in _SHOWN.items()}
     shown = {key: metrics[f"{stage}/{key}"] for key in labels if f"{stage}/{key}" in metrics}
     width = max(len(labels[key]) for key in shown)
     without_stops = math.isnan(shown.get("event_miss_rate", 0.0))
     lines = []
     for key, value in shown.items():
-        text = f"{value:8.4f}"
+        text = f"{value:8.4f}" if abs(value) < 1000 else f"{value:8.1f}"
+        if key in between:
+            text += "  [{:.4g}, {:.4g}]".format(*between[key])
         if math.isnan(value):
             text = "       –" + ("" if without_stops else _UNDEFINED.get(key, ""))
         lines.append(f"  {labels[key]:<{width}}  {text}")
@@ -117,10 +161,24 @@ def _sentences(trainer: pl.Trainer, metrics: dict[str, float], stage: str) -> st
 def _places(folder: Path) -> str:
     lines = [f"  run folder   {folder}"]
     figures = sorted((folder / "figures").glob("*.png"))
-    lines += [f"  figure       {figure}" for figure in figures]
+    width = max((len(figure.name) for figure in figures), default=0)
+    for figure in figures:
+        lines.append(f"  figure       {figure.parent}/{figure.name:<{width}}  {_caption(figure)}")
     runs = folder.parents[2] if len(folder.parents) > 2 else folder
     lines.append(f"  curves       tensorboard --logdir {runs}")
     return "\n".join(lines)
+
+
+def _caption(figure: Path) -> str:
+    return f" ({_CAPTIONS[figure.stem]})" if figure.stem in _CAPTIONS else ""
+
+
+def _with_checkpoint(trainer: pl.Trainer, folder: Path) -> Path:
+    """Return the folder, or that of the run that was measured if it has a checkpoint instead."""
+    if (folder / "checkpoints").is_dir() or trainer.ckpt_path is None:
+        return folder
+    measured = Path(trainer.ckpt_path)
+    return measured.parents[1] if measured.stem == "best" else measured
 
 
 def _best_epoch(trainer: pl.Trainer) -> dict[str, Any]:
@@ -132,7 +190,7 @@ def _best_epoch(trainer: pl.Trainer) -> dict[str, Any]:
     best = Path(checkpoints.best_model_path)  # type: ignore[attr-defined]
     if trainer.ckpt_path is not None:  # the run may have been moved since
         best = Path(trainer.ckpt_path).with_name(best.name)
-    kept = torch.load(best, weights_only=True)["epoch"] if best.is_file() else math.nan
+    kept = read_checkpoint(best)["epoch"] if best.is_file() else math.nan
     return {"val/balanced_accuracy": float(score), "best_epoch": kept, "epochs": trainer.max_epochs}
 
 

@@ -73,11 +73,23 @@ def few_paths(training_stops: int, judged: Judged) -> str | None:
     return f"Only {' and '.join(parts)}: these figures mean little below some {FEW_STOPS}."
 
 
-def next_steps(folder: Path) -> str:
-    """Say what to do with a run."""
+def next_steps(folder: Path, *, own_table: bool = True) -> str:
+    """Say what to do with a run.
+
+    Args:
+        folder: of the run, with its checkpoint.
+        own_table: whether it was trained on a table of the user's own.
+    """
+    if not own_table:
+        return (
+            "  next         lit-ios fit my.csv --path unit --time cycle --stop failed   (your own "
+            "table)\n"
+            f"               lit-ios explain {folder} --of 0   (what a decision is made of)"
+        )
     return "\n".join(
         [
-            f"  next         lit-ios calibrate {folder}   (a threshold with a promise)",
+            f"  next         lit-ios calibrate {folder} --max-event-miss-rate 0.1"
+            "   (a threshold with a promise)",
             f"               lit-ios predict {folder} new.csv   (decide on new paths)",
         ]
     )
@@ -102,7 +114,12 @@ def _early(time: float, table: TableColumns | None) -> str:
         return ""
     if abs(time) < 5e-4:
         return ", together with the expert"
-    return f", on average {time:.3g}{_unit(table)} early"
+    return f", on average {_short(time)}{_unit(table)} early"
+
+
+def _short(number: float) -> str:
+    """Return a number in three digits, without an exponent where it is large."""
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"
 
 
 def _unit(table: TableColumns | None) -> str:

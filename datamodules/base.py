@@ -65,6 +65,9 @@ class TrajectoryDataModule(DeclaredData):
         lags: how many earlier rows are part of the state.
         include_time: make the time since the path began the last coordinate of the state.
         validation_share: share of the training paths held out to choose the best epoch.
+        lead: time by which a stop must come before the event to count as caught in validation and
+            test (M8), in the data's unit.
+        stop_lead: time by which the stops of the training paths are moved earlier.
         folds: train on these too: all paths are dealt out into this many folds, each of several
             members leaves out one, and every path is judged in validation by the members that left
             it out.
@@ -86,6 +89,8 @@ class TrajectoryDataModule(DeclaredData):
         lags: int = 0,
         include_time: bool = True,
         validation_share: float = 0.3,
+        lead: float = 0.0,
+        stop_lead: float = 0.0,
         folds: int | None = None,
         encoder: str | dict[str, Any] | None = None,
         seed: int = 0,
@@ -95,6 +100,8 @@ class TrajectoryDataModule(DeclaredData):
             raise ValueError(f"ratio must be positive, got {ratio}")
         if folds is not None and folds < 2:
             raise ValueError(f"folds must be at least 2, or null for none, got {folds}")
+        check_number("lead", lead, at_least=0)
+        check_number("stop_lead", stop_lead, at_least=0)
         check_number("neighbors", neighbors, above=0)
         check_number("batch_size", batch_size, above=0)
         check_number("batches_per_call", batches_per_call, above=0)
@@ -124,7 +131,7 @@ class TrajectoryDataModule(DeclaredData):
         self.smote_windows, self.synthetic_confidence = smote_windows, synthetic_confidence
         self.batch_size, self.batch_by = batch_size, batch_by
         self.batches_per_call = batches_per_call
-        self.folds = folds
+        self.folds, self.lead, self.stop_lead = folds, lead, stop_lead
         self._whole_paths = False  # whether the model needs them
         self._seen: FloatArray | None = None  # (K, P) how often members see training paths
         self._judges: BoolArray | None = None  # (K, P) which members judge validation paths
@@ -163,16 +170,18 @@ class TrajectoryDataModule(DeclaredData):
             validation=self._fingerprints(self.splits.val),
             paths=len(stopped),
             stops=int(stopped.sum()),
+            longest=int(self.splits.train.lengths.max()),
+            lead=self.lead,
             synthetic=self.synthetic_stops is not None,
         )
 
     def _familiarity(self) -> Usual:
         """Learn what rows of paths that are not tested are like."""
         train, val, _ = self.splits
-        known = [self.training_paths]
+        scaler = Scaler(len(self.statistics.mean))
+        scaler.set(*self.statistics)
+        known = [scaler.paths(self.states(train)) if self.stop_lead else self.training_paths]
         if val is not train:
-            scaler = Scaler(len(self.statistics.mean))
-            scaler.set(*self.statistics)
             known.append(scaler.paths(self.states(val)))
         if self.lags:  # the coordinates of a state that are of its own row
             dim = len(self.encoder.feature_names)
@@ -199,7 +208,7 @@ class TrajectoryDataModule(DeclaredData):
     @cached_property
     def _training(self) -> tuple[Statistics, TrajectorySet]:
         """Statistics of the training states, and the states standardised by them."""
-        states = self.states(self.splits.train)
+        states = self.states(self.splits.train).stopped_earlier(self.stop_lead)
         statistics = fit_statistics(states.states, self._all_gather)
         scaler = Scaler(len(statistics.mean))
         scaler.set(*statistics)
@@ -296,6 +305,7 @@ class TrajectoryDataModule(DeclaredData):
         if stage == "fit":
             self._warn_of_constants()
             self._warn_of_few_stops()
+            self._warn_of_short_paths()
 
     def _warn_of_constants(self) -> None:
         names = self.training_paths.feature_names
@@ -312,6 +322,19 @@ class TrajectoryDataModule(DeclaredData):
                 f"only {stops} stopped paths to train on: what is learnt and measured means little "
                 "below some 20; give more paths"
             )
+
+    def _warn_of_short_paths(self) -> None:
+        """Say so if events come too soon for the lead that is asked for."""
+        for name, lead in (("lead", self.lead), ("stop_lead", self.stop_lead)):
+            paths = self.splits.train
+            begins = paths.times[paths.offsets[:-1]]
+            short = sum(self._all_gather(int((paths.events - begins < lead)[paths.stopped].sum())))
+            if lead and short:
+                ends = "no stop catches them" if name == "lead" else "they stop at their first row"
+                rank_zero_warn(
+                    f"{short} training paths have their event sooner than {name} ({lead:g}) after "
+                    f"their first row: {ends}"
+                )
 
     def forget(self) -> None:
         """Drop what was made of the data: it is made anew when next asked for."""
@@ -340,11 +363,11 @@ class TrajectoryDataModule(DeclaredData):
 
     def val_dataloader(self) -> PathLoader:
         """Whole validation paths."""
-        return PathLoader(self.splits.val, self._judges, shard=self._turns)
+        return PathLoader(self.splits.val, self._judges, shard=self._turns, lead=self.lead)
 
     def test_dataloader(self) -> PathLoader:
         """Whole test paths."""
-        return PathLoader(self.splits.test, shard=self._turns)
+        return PathLoader(self.splits.test, shard=self._turns, lead=self.lead)
 
     def predict_dataloader(self) -> PathLoader:
         """Whole test paths."""
@@ -372,7 +395,8 @@ class TrajectoryDataModule(DeclaredData):
         paths = self.splits.val if stage == "val" else self.splits.test
         paths = paths.select(np.arange(len(paths))[:most])
         judges = self._judges if stage == "val" else None
-        return path_batch(paths, judges=None if judges is None else judges[:, :most]), paths.names
+        judges = None if judges is None else judges[:, :most]
+        return path_batch(paths, judges=judges, lead=self.lead), paths.names
 
     def transfer_batch_to_device(
         self, batch: Any, device: torch.device, dataloader_idx: int

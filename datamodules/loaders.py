@@ -267,6 +267,7 @@ class PathLoader:
         judges: (K, P) which members judge each path; None for all.
         rows_per_batch: no path is added to a batch that holds this many rows.
         shard: this process takes every world_size-th path.
+        lead: required between a stop and the event, in the data's unit.
     """
 
     def __init__(
@@ -276,10 +277,11 @@ class PathLoader:
         *,
         rows_per_batch: int = 65_536,
         shard: Shard = ALL,
+        lead: float = 0.0,
     ) -> None:
         if rows_per_batch < 1:
             raise ValueError(f"rows_per_batch must be at least 1, got {rows_per_batch}")
-        self.paths, self.judges = paths, judges
+        self.paths, self.judges, self.lead = paths, judges, lead
         mine = np.arange(shard.rank, len(paths), shard.world_size)
         self._groups = path_groups(paths, mine, rows_per_batch)
 
@@ -289,4 +291,5 @@ class PathLoader:
 
     def __iter__(self) -> Iterator[PathBatch]:
         """Go through the paths once."""
-        return (path_batch(self.paths, group, self.judges) for group in self._groups)
+        groups = self._groups
+        return (path_batch(self.paths, group, self.judges, self.lead) for group in groups)

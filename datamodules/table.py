@@ -57,6 +57,7 @@ class TableData(TrajectoryDataModule):
             others mean none.
         events: a second table with one row per path: `path`, and `stop`, `censored`, the time of
             the event (a column named as `time`) or several of them.
+        event_time: column of the time of the path's event, the same on all its rows.
         date_format: how dates in `time` are written, e.g. %d.%m.%Y; null for ISO 8601.
         duplicates: what to do about identical rows: refuse them or keep the first.
         val_file: a table of validation paths; null to take a share of the training paths.
@@ -70,6 +71,8 @@ class TableData(TrajectoryDataModule):
         decimal: mark of decimals in a CSV file; null to find it out.
         unknown: what to do about categories that were not there in training: refuse them, or take
             them as missing.
+        max_rows: that are read of a file; null for what memory allows. A larger file is refused.
+        max_bytes: of a file, unpacked, that are read; null for what memory allows.
         **kwargs: see TrajectoryDataModule.
     """
 
@@ -86,6 +89,7 @@ class TableData(TrajectoryDataModule):
         censored: str | None = None,
         stop_value: str | None = None,
         events: str | None = None,
+        event_time: str | None = None,
         date_format: str | None = None,
         duplicates: Duplicates = "error",
         val_file: str | None = None,
@@ -97,6 +101,8 @@ class TableData(TrajectoryDataModule):
         separator: str | None = None,
         decimal: str | None = None,
         unknown: Unknown = "error",
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -116,6 +122,7 @@ class TableData(TrajectoryDataModule):
             censored=censored,
             stop_value=stop_value,
             events=events,
+            event_time=event_time,
             date_format=date_format,
             duplicates=duplicates,
             missing=missing,
@@ -124,6 +131,8 @@ class TableData(TrajectoryDataModule):
             separator=separator,
             decimal=decimal,
             unknown=unknown,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
         )
 
     @cached_property
@@ -201,7 +210,11 @@ class TableData(TrajectoryDataModule):
     def for_prediction(self) -> None:
         """Read neither stops nor censoring: nobody has decided on these paths yet."""
         self.labelled = False
-        self._read_with(replace(self.roles, stop=None, censored=None, stop_value=None, events=None))
+        self._read_with(
+            replace(
+                self.roles, stop=None, censored=None, stop_value=None, events=None, event_time=None
+            )
+        )
 
     def named_rows(self, paths: TrajectorySet) -> NamedRows:
         """Return path and time of each row as they stand in the file."""

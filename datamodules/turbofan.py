@@ -43,7 +43,6 @@ class TurbofanData(TrajectoryDataModule):
             the user's cache, then a download.
         file: another file of the same columns, e.g. PHM08's train.txt, instead of a subset.
         step: keep one cycle in `step`.
-        lead: drop this many cycles before failure, to learn an earlier stop.
         test_set: `held_out` engines that ran to failure, or `nasa`: NASA's truncated series, whose
             failure is known to come later.
         test_share: share of the engines held out for the test.
@@ -57,7 +56,6 @@ class TurbofanData(TrajectoryDataModule):
         data_dir: str | None = None,
         file: str | None = None,
         step: int = 10,
-        lead: int = 0,
         test_set: TestSet = "held_out",
         test_share: float = 0.3,
         **kwargs: Any,
@@ -66,10 +64,9 @@ class TurbofanData(TrajectoryDataModule):
         check_choice("subset", subset, Subset)
         check_choice("test_set", test_set, TestSet)
         check_number("step", step, above=0)
-        check_number("lead", lead, above=-1)
         check_number("test_share", test_share, above=0, at_most=0.99)
         self.subset, self.data_dir, self.file = subset, data_dir, file
-        self.step, self.lead = step, lead
+        self.step = step
         self.test_set, self.test_share = test_set, test_share
         self.labelled = True
         self.name = f"turbofan_{subset if file is None else 'file'}"
@@ -119,9 +116,7 @@ class TurbofanData(TrajectoryDataModule):
             unknown = np.full(len(np.unique(self.series.unit)), np.nan)
             paths = self._paths(self.series, remaining_life=unknown)
             return Splits(paths, paths, paths)
-        train, val, test = (
-            self._paths(engines(self.series, units), lead=self.lead) for units in self.units
-        )
+        train, val, test = (self._paths(engines(self.series, units)) for units in self.units)
         if self.test_set == "nasa":
             series = read_series(f"test_{self.subset}.txt", self.data_dir)
             source, text = read_text(f"RUL_{self.subset}.txt", self.data_dir)

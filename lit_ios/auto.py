@@ -21,7 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from lit_ios.checks import UserError
+from lit_ios.files import claim_version, write_bytes, write_json
+from lit_ios.found import found_options, found_settings, refuse_links
 from lit_ios.functional.cross_fitting import honest_score
+from lit_ios.program.jobs import remember_run
 from lit_ios.recipe import Score, best_of, read_recipe, table
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
 from lit_ios.variants import settings_by_name
@@ -41,9 +44,10 @@ def auto_run(args: list[str], default_config: Path, program: str = "lit-ios") ->
     """
     resumed, words = gather_options(args, "--resume")
     if resumed:
+        allow, words = gather_options(words, "--allow")
         if words != ["fit"]:
             raise UserError("--resume FOLDER goes with fit alone: the run's own settings are taken")
-        return AutoRun.resumed(Path(resumed[0]), default_config, program)
+        return AutoRun.resumed(Path(resumed[0]), default_config, program, allow)
     models, words = gather_options(args, "--model")
     files, words = gather_options(words, "--config", "-c")
     allow, words = gather_options(words, "--allow")
@@ -105,20 +109,30 @@ class AutoRun:
     ) -> None:
         self.files, self.options, self.default_config = files, options, default_config
         self.quick, self.folder, self.allow = quick, folder, list(allow)
-        self.program = program
+        self.program, self._is_resumed = program, folder is not None
+        self._made: list[Path] = []  # folders above the run's, the nearest first
 
     @classmethod
-    def resumed(cls, folder: Path, default_config: Path, program: str) -> AutoRun:
-        """Go on with a run that was interrupted."""
+    def resumed(
+        cls, folder: Path, default_config: Path, program: str, allow: Sequence[str] = ()
+    ) -> AutoRun:
+        """Go on with a run that was interrupted; the packages it may import are given again."""
         try:
             known = json.loads((folder / OWN_FILE).read_text())
-            given = known["files"], known["options"], default_config, known["quick"], folder
-            allow = known["allow"]
-        except (OSError, ValueError, KeyError, TypeError):
+            files, options, asked = (_texts(known[name]) for name in ("files", "options", "allow"))
+            quick = bool(known["quick"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise UserError(
                 f"--resume: {folder} is not the folder of an auto run: give one"
             ) from None
-        return cls(*given, allow, program)
+        missing = [package for package in asked if package not in allow]
+        if missing:
+            raise UserError(
+                f"--resume: the run in {folder} imports classes of {missing[0]}: add --allow "
+                f"{missing[0]} if you trust that package"
+            )
+        refuse_links(folder)
+        return cls(files, found_options(options), default_config, quick, folder, allow, program)
 
     def go(self) -> Any:
         """Train what is missing, take the best candidate and test it; return the test's CLI."""
@@ -146,6 +160,9 @@ class AutoRun:
         """Remove a folder in which nothing has happened but that the run was refused."""
         if self.folder is not None and [file.name for file in self.folder.iterdir()] == [OWN_FILE]:
             shutil.rmtree(self.folder)
+            for folder in self._made:
+                if not any(folder.iterdir()):
+                    folder.rmdir()
 
     # One candidate -------------------------------------------------------------------------------
 
@@ -153,8 +170,10 @@ class AutoRun:
         if self.folder is None:
             return None
         try:
-            return Score(**json.loads((self._own(name) / "candidate.json").read_text()))
-        except (OSError, ValueError, TypeError):  # not there, or not written to its end
+            known = json.loads((self._own(name) / "candidate.json").read_text())
+            found = (math.nan if known[field] is None else known[field] for field in Score._fields)
+            return Score(*map(_number, found))
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):  # not there, not ours
             return _stopped_early(self._own(name) / "checkpoints")
 
     def _train(self, name: str, settings: Settings, title: str) -> Score:
@@ -186,6 +205,13 @@ class AutoRun:
             def after_fit(self) -> None:
                 """Leave the test to the candidate that is taken."""
 
+            def go_on_with(self, last: Path) -> str:
+                return ""  # the run as a whole says it
+
+            @staticmethod
+            def began(runs_dir: str, folder: Path) -> None:
+                """Leave it to the run as a whole."""
+
         last = None if self.folder is None else self._own(name) / "checkpoints/last.ckpt"
         if last is not None and last.is_file():
             words = ["fit", "--ckpt_path", str(last), *self._allowed]
@@ -196,20 +222,24 @@ class AutoRun:
             allow_imports(self.allow)
             cli = CandidateCLI.carry_out(self._settings(settings), ["fit", *self.options])
         score = _score(cli, time.perf_counter() - start)
-        _write(self._own(name) / "candidate.json", score._asdict())
+        write_json(self._own(name) / "candidate.json", score._asdict())
         return score
 
     def _settings(self, recipe: Settings) -> Settings:
         """Lay the user's files over the recipe, and add its callbacks that they do not bring."""
         trainer = dict(recipe["trainer"])
         added = trainer.pop("callbacks+", [])
-        given = [read_settings(file) for file in self.files]
+        given = [self._read(Path(file)) for file in self.files]
         merged = merge_settings(
             [read_settings(self.default_config), recipe | {"trainer": trainer}, *given]
         )
         there = {callback["class_path"] for callback in merged["trainer"].get("callbacks") or []}
         missing = [callback for callback in added if callback["class_path"] not in there]
         return merge_settings([merged, {"trainer": {"callbacks+": missing}}])
+
+    def _read(self, file: Path) -> Settings:
+        """Read a file that the user gave, or that the folder of a run to go on with names."""
+        return found_settings(file, self.allow) if self._is_resumed else read_settings(file)
 
     @property
     def _allowed(self) -> list[str]:
@@ -219,6 +249,8 @@ class AutoRun:
     def _check(cli: Any, name: str, settings: Settings, trainer: Any, callbacks: list[Any]) -> None:
         """Refuse what the comparison of candidates cannot honour, before anything is trained."""
         model, data = cli.model, cli.datamodule
+        if trainer.get("max_epochs") == 0:
+            raise UserError("auto needs an epoch at least: set --trainer.max_epochs to 1 or more")
         own, rows = settings["model"]["init_args"], settings["data"]["init_args"]
         for what, given, chosen in (
             ("the model's class", type(model).__name__, settings["model"]["class_path"]),
@@ -255,12 +287,11 @@ class AutoRun:
         """Choose the run's folder, once it is known what the data are called; say how to go on."""
         if self.folder is None:
             place = Path(cli._get(cli.config, "runs_dir")) / cli.datamodule.name / "auto"
-            taken = [int(f.name[8:]) for f in place.glob("version_*") if f.name[8:].isdigit()]
-            folder = place / f"version_{max(taken, default=-1) + 1}"
-            folder.mkdir(parents=True)
-            self.folder = folder
+            self._made = [above for above in (place, *place.parents) if not above.exists()]
+            self.folder = claim_version(place)
         known = {"files": self.files, "options": self.options, "quick": self.quick}
-        _write(self.folder / OWN_FILE, known | {"allow": self.allow})
+        write_json(self.folder / OWN_FILE, known | {"allow": self.allow})
+        remember_run(cli._get(cli.config, "runs_dir"), self.folder)
 
     # The one that is taken -----------------------------------------------------------------------
 
@@ -272,7 +303,7 @@ class AutoRun:
         assert folder is not None
         (folder / "checkpoints").mkdir(exist_ok=True)
         for file in ("config.yaml", "checkpoints/best.ckpt"):
-            shutil.copyfile(self._own(name) / file, folder / file)
+            write_bytes(folder / file, (self._own(name) / file).read_bytes())
 
         class TestCLI(StoppingCLI):
             def run_folder(self) -> Path | None:
@@ -293,7 +324,7 @@ class AutoRun:
             "epochs": own.epochs,
             "candidates": {each: score._asdict() for each, score in scores.items()},
         }
-        _write(written, metrics)
+        write_json(written, metrics)
         return cli
 
 
@@ -324,22 +355,37 @@ def _stopped_early(checkpoints: Path) -> Score | None:
     if not (checkpoints / "last.ckpt").is_file():
         return None
     last = read_checkpoint(checkpoints / "last.ckpt")
-    states = last["callbacks"].values()
-    ended = any(s.get("wait_count", 0) >= s.get("patience", math.inf) for s in states)
-    best = next((s["best_model_score"] for s in states if s.get("monitor")), None)
-    if not ended or best is None:
-        return None
-    return Score(
-        cross_fitted=honest_score(last["lit_ios"]["choices"]),
-        best=float(best),
-        epoch=int(read_checkpoint(checkpoints / "best.ckpt")["epoch"]),
-        epochs=int(last["epoch"]) + 1,
-        seconds=0.0,  # not known
-    )
+    try:
+        states = last["callbacks"].values()
+        ended = any(s.get("wait_count", 0) >= s.get("patience", math.inf) for s in states)
+        best = next((s["best_model_score"] for s in states if s.get("monitor")), None)
+        if not ended or best is None:
+            return None
+        return Score(
+            cross_fitted=honest_score(last["lit_ios"]["choices"]),
+            best=float(best),
+            epoch=int(read_checkpoint(checkpoints / "best.ckpt")["epoch"]),
+            epochs=int(last["epoch"]) + 1,
+            seconds=0.0,  # not known
+        )
+    except UserError:
+        raise
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RuntimeError):
+        raise UserError(
+            f"{checkpoints / 'last.ckpt'} is damaged: remove the folder {checkpoints.parent} to "
+            "train this candidate again"
+        ) from None
 
 
-def _write(file: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file whole or not at all."""
-    half = file.with_name(f".{file.name}")
-    half.write_text(json.dumps(content, indent=2) + "\n")
-    half.replace(file)
+def _texts(found: Any) -> list[str]:
+    """Return a list of texts out of a file; anything else is an error."""
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise TypeError
+    return found
+
+
+def _number(found: Any) -> Any:
+    """Return a number out of a file; anything else is an error."""
+    if isinstance(found, bool) or not isinstance(found, int | float) or abs(found) > 1e15:
+        raise TypeError
+    return found

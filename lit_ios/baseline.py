@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from lit_ios.batches import PathBatch, path_batch
+from lit_ios.batches import PathBatch, last_in_time, path_batch
 from lit_ios.functional.frontier import balanced_margin
 from lit_ios.functional.outcomes import outcome
 from lit_ios.rule import Window
@@ -75,11 +75,12 @@ def compare(data: Any, rule: Any) -> Comparison | None:
     window = Window(data.encoder.feature_names, 0, data.include_time)
     known, states = (window.paths(data.encoder.paths(paths)) for paths in (known, test))
     held_out = folds_held_out(folds, folds, known.stopped, data.random(purpose=5))
-    models = [boosted(known.select(~out), data.seed) for out in held_out]
+    taught = known.stopped_earlier(data.stop_lead)
+    models = [boosted(taught.select(~out), data.seed) for out in held_out]
     margin = torch.from_numpy(held_out_margins(known, held_out, models))
-    threshold = float(balanced_margin(margin, path_batch(known)))
+    threshold = float(balanced_margin(margin, path_batch(known, lead=data.lead)))
     theirs = torch.from_numpy(np.mean([model(states) for model in models], axis=0))
-    batch = path_batch(test)
+    batch = path_batch(test, lead=data.lead)
     there = data.transfer_batch_to_device(batch, rule.threshold.device, 0)
     with torch.inference_mode():
         ours = rule.scan(there).margin.cpu()
@@ -152,7 +153,7 @@ def held_out_margins(
 def path_counts(margin: torch.Tensor, batch: PathBatch, threshold: float) -> FloatArray:
     """Return of each path what M1 adds up: caught, stopped, rows passed, continue rows; (P, 4)."""
     result = outcome(margin, batch, threshold)
-    steps = batch.step[batch.last_row]
+    steps = last_in_time(batch).clamp(min=0)
     rows = torch.where(batch.stopped, steps, steps + 1)
     passed = torch.minimum(result.stop_step, rows)
     columns = (result.caught & batch.stopped, batch.stopped, passed, rows)

@@ -8,7 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lit_ios.checks import check_number
 from lit_ios.trajectories import BoolArray, IntArray, TrajectorySet
+
+ROUNDED_TIME = 1e-9  # by which the sum of two times may be off, relatively
 
 
 class TrainBatch(NamedTuple):
@@ -42,10 +45,14 @@ class PathBatch(NamedTuple):
     number: Tensor  # (P,) position of the path in its set
     event_time: Tensor | None = None  # (P,) NaN where unknown; None: the stops of stopped paths
     judges: Tensor | None = None  # (K, P) bool: which members judge the path; None: all
+    lead: float = 0.0  # by which a stop must come before the event to count as caught (M8)
 
 
 def path_batch(
-    paths: TrajectorySet, numbers: IntArray | None = None, judges: BoolArray | None = None
+    paths: TrajectorySet,
+    numbers: IntArray | None = None,
+    judges: BoolArray | None = None,
+    lead: float = 0.0,
 ) -> PathBatch:
     """Return these paths, or all, as one batch.
 
@@ -53,7 +60,9 @@ def path_batch(
         paths: of raw columns.
         numbers: which of them.
         judges: (K, all paths) which members judge each.
+        lead: required between a stop and the event, in the data's unit.
     """
+    check_number("lead", lead, at_least=0)
     numbers = np.arange(len(paths)) if numbers is None else numbers
     lengths = paths.lengths[numbers]
     begins = np.cumsum(lengths) - lengths
@@ -70,6 +79,7 @@ def path_batch(
         number=as_tensor(numbers),
         event_time=as_tensor(paths.events[numbers]),
         judges=None if judges is None else as_tensor(judges[:, numbers]),
+        lead=float(lead),
     )
 
 
@@ -78,6 +88,22 @@ def event_times(paths: PathBatch) -> Tensor:
     stops = torch.where(paths.stopped, paths.time[paths.last_row].double(), torch.nan)
     given = paths.event_time
     return stops if given is None else torch.where(given.isfinite(), given.double(), stops)
+
+
+def last_in_time(paths: PathBatch) -> Tensor:
+    """Return the step up to which a stop catches each path's event; (P,).
+
+    M8: τ̂ ≤ τ − L. −1 where even a stop at the first row comes too late; the last step of a
+    censored path, whose event is not known to be near.
+    """
+    steps = paths.step[paths.last_row]
+    if paths.lead == 0:
+        return steps
+    latest = event_times(paths) - paths.lead
+    latest = latest + ROUNDED_TIME * latest.abs()  # 0.3 − 0.1 is less than 0.2
+    early = paths.time.double() <= latest[paths.path]
+    rows = torch.zeros_like(steps).scatter_add(0, paths.path, early.to(steps.dtype))
+    return torch.where(paths.stopped, rows - 1, steps)
 
 
 def path_groups(paths: TrajectorySet, numbers: IntArray, rows: int) -> list[IntArray]:

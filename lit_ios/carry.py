@@ -6,6 +6,8 @@
     last        time of the last row
     timed       1 if the path's rows come with times, 0 if each comes a usual step after the last
     first_stop  number of the first row at which the rule stopped, −1 before
+    highest     largest margin so far
+    furthest    largest distance so far from the rows of training
     recent      features of the last rows, newest first
     memory      h, member by member
 
@@ -19,8 +21,8 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, Protocol
 
 Missing = Literal["error", "last", "impute"]
-CLOCK = ("rows", "threshold", "start", "last", "timed", "first_stop")
-ROWS, THRESHOLD, START, LAST, TIMED, FIRST_STOP = range(len(CLOCK))
+CLOCK = ("rows", "threshold", "start", "last", "timed", "first_stop", "highest", "furthest")
+ROWS, THRESHOLD, START, LAST, TIMED, FIRST_STOP, HIGHEST, FURTHEST = range(len(CLOCK))
 MOST_PULLED = 200  # coordinates beyond which familiarity takes each for itself
 LARGEST = 1e300  # stands for ∞: a carry is plain finite numbers
 
@@ -45,7 +47,8 @@ class Layout(NamedTuple):
 
     def start(self, threshold: float) -> list[float]:
         """Return the carry of a path before its first row."""
-        clock = [0.0, min(max(threshold, -LARGEST), LARGEST), 0.0, 0.0, 0.0, -1.0]
+        clock = [0.0, min(max(threshold, -LARGEST), LARGEST), 0.0, 0.0, 0.0, -1.0,
+                 -LARGEST, 0.0]  # fmt: skip
         return clock + [0.0] * (self.width - len(clock))
 
 
@@ -120,7 +123,9 @@ def advance(
             row before and filled in where there is none.
     """
     layout = parts.layout
-    rows, threshold, start, last, timed, first_stop = _columns(carry[:, : len(CLOCK)])  # (B, 1)
+    (rows, threshold, start, last, timed, first_stop, highest, furthest) = _columns(
+        carry[:, : len(CLOCK)]
+    )  # (B, 1)
     first, time = rows == 0, time[:, None]
     given = time == time
     now = xp.where(given, time, xp.where(first, 0.0, last + parts.time_step))
@@ -155,15 +160,15 @@ def advance(
     margin = xp.where(known & whole.all(1)[:, None], margin, xp.nan)
     stop = margin >= threshold
     stopped = xp.where((first_stop < 0) & stop, rows, first_stop)
-    pieces = [rows + 1, threshold, start, now, timed, stopped, features]
+    distance, shares = strangeness(xp, current(xp, layout, parts.include_time, state), parts.usual)
+    highest, furthest = xp.maximum(highest, margin), xp.maximum(furthest, distance[:, None])
+    pieces = [rows + 1, threshold, start, now, timed, stopped, highest, furthest, features]
     if layout.lags > 1:
         pieces.append(recent[:, : (layout.lags - 1) * layout.features])
     if layout.memory:
         pieces.append(_packed(layout, h))
     probability = parts.soften(margin - threshold)
     carry = xp.concatenate(pieces, 1)
-    now = current(xp, layout, parts.include_time, state)
-    distance, shares = strangeness(xp, now, parts.usual)
     return Advanced(
         margin[:, 0], probability[:, 0], stop[:, 0], carry, raw, state, h, q, distance, shares
     )

@@ -10,27 +10,34 @@ Beside what Lightning keeps, a checkpoint has an entry `lit_ios` of plain values
     training, validation   fingerprints of the paths
     paths, stops      how many paths it was trained on, and how many of them were stopped
     candidate, held_out    what training in this program took, and its cross-fitted accuracy
+    lead              time by which stops had to come before events in validation
     calibration       how the threshold was chosen, if it was
     calibrated_on     fingerprints of the paths it was chosen on
+    reference         largest margin and distance of each of them, for a monitor
+    forecast          how long is left at a row, if that was learnt
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
+import hashlib
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lit_ios.checks import UserError
+from lit_ios.files import replacing
+from lit_ios.records import check_record, check_weights
 
 if TYPE_CHECKING:
     from lit_ios.data_record import DataRecord
     from lit_ios.rule import StoppingRule
 
 FORMAT, VERSION = "lit-ios checkpoint", 1
+SEAL = b"lit-ios sha256 "  # before the checksum
 PREFIX = "rule."  # of the rule's weights among those of the module that learns it
+NO_CHECKPOINT = "is not a lit-ios checkpoint: give a run folder or a checkpoint"
 
 
 def describe(rule: StoppingRule, record: DataRecord | None, trained: str) -> dict[str, Any]:
@@ -55,47 +62,80 @@ def describe(rule: StoppingRule, record: DataRecord | None, trained: str) -> dic
             "validation": record.validation,
             "paths": record.paths,
             "stops": record.stops,
+            "lead": record.lead,
         }
     return about
 
 
-def write_checkpoint(content: dict[str, Any], file: str | Path) -> None:
-    """Write a checkpoint whole or not at all, also over one that is there."""
-    target = Path(file)
-    if not target.parent.is_dir():
-        raise UserError(f"there is no folder {target.parent}")
-    with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".tmp", delete=False) as stream:
-        try:
-            torch.save(content, stream)
-            stream.close()
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(stream.name, target.stat().st_mode if target.exists() else 0o666 & ~mask)
-            os.replace(stream.name, target)
-        except BaseException:
-            os.unlink(stream.name)
-            raise
+def sealed(content: dict[str, Any]) -> bytes:
+    """Return a checkpoint as bytes that end in a checksum of all before it.
+
+    The checksum is the comment of the zip archive that `torch.save` makes, so that `torch.load` and
+    any other program still read the file.
+    """
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    archive = buffer.getvalue()
+    if archive[-22:-18] != b"PK\x05\x06":  # the end of an archive without a comment
+        raise RuntimeError("torch.save no longer writes a zip archive without a comment")
+    size = len(SEAL) + 2 * hashlib.sha256().digest_size
+    body = archive[:-2] + size.to_bytes(2, "little") + SEAL
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def write_checkpoint(content: dict[str, Any], file: str | Path, *, durable: bool = True) -> None:
+    """Write a checkpoint with its checksum, whole or not at all, also over one that is there."""
+    with replacing(file, durable=durable) as stream:
+        stream.write(sealed(content))
+
+
+def load_sealed(file: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
+    """Load a checkpoint, running no code of it; refuse one that is not as it was written."""
+    if not Path(file).is_file():
+        raise UserError(f"there is no file {file}: give a run folder or a checkpoint")
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    body, checksum = data[:-64], data[-64:]
+    if hashlib.sha256(body).hexdigest().encode() != checksum or not body.endswith(SEAL):
+        raise UserError(f"{file} {_what_else(data)}")
+    try:
+        return dict(torch.load(io.BytesIO(data), map_location=map_location, weights_only=True))
+    except Exception:  # what torch raises depends on what the file holds instead
+        raise UserError(
+            f"{file} is not a lit-ios checkpoint: give a run folder or a checkpoint"
+        ) from None
+
+
+def _what_else(data: bytes) -> str:
+    """Say what a file is whose checksum is not that of its content."""
+    if SEAL in data[-256:]:
+        return "is damaged: its content is not what its checksum says; take another checkpoint"
+    if data[:4] == b"PK\x03\x04":
+        return "is not a whole lit-ios checkpoint: it does not end in a checksum; take another"
+    return NO_CHECKPOINT
 
 
 def read_checkpoint(file: str | Path) -> dict[str, Any]:
-    """Read a checkpoint, running no code of it; any other file is refused."""
-    if not Path(file).is_file():
-        raise UserError(f"there is no file {file}")
+    """Read a checkpoint, or the best one of a run folder, running no code of it."""
+    if Path(file).is_dir():
+        file = Path(file) / "checkpoints/best.ckpt"
+    content = load_sealed(file)
     try:
-        content = dict(torch.load(file, map_location="cpu", weights_only=True))
         about = dict(content.get("lit_ios", {}))
         known = about.get("format") == FORMAT and isinstance(content["state_dict"], dict)
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from None
-    except Exception:  # what torch raises depends on what the file holds instead
+    except (KeyError, TypeError, ValueError):
         known = False
     if not known:
-        raise UserError(f"{file} is not a lit-ios checkpoint")
+        raise UserError(f"{file} {NO_CHECKPOINT}")
     if about.get("version") != VERSION:
         raise UserError(
             f"{file} has version {about.get('version')!r} of the checkpoint format; this program "
             f"reads version {VERSION}"
         )
+    check_record(about, file)
+    check_weights(content["state_dict"], file)
     return content
 
 

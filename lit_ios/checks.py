@@ -8,12 +8,27 @@ from collections.abc import Collection, Iterable
 from numbers import Real
 from typing import Any, get_args
 
+LIKE = 0.6  # share of letters in common from which on a word may have been meant
+
+
+LONGEST = 200  # characters of a value that an error quotes
+
 
 class UserError(ValueError):
     """Input or settings that cannot be used; the message says what and where.
 
-    The command line prints it in one line, without a traceback.
+    Arguments are named as in Python (missing='impute', drop=['x']). The command line prints the
+    message in one line, without a traceback and with options for arguments.
     """
+
+
+def quoted(value: object) -> str:
+    """Return a value as errors quote it: short, whatever it is."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deep, or too many digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
@@ -32,8 +47,8 @@ def check_number(
     at_most: float = math.inf,
 ) -> None:
     """Refuse a number that is not finite or lies outside its bounds."""
-    if not isinstance(value, Real):
-        raise UserError(f"{name} must be a number, got {value!r}")
+    if not isinstance(value, Real) or (isinstance(value, int) and abs(value) > 10**300):
+        raise UserError(f"{name} must be a number, got {quoted(value)}")
     if not (math.isfinite(value) and above < value <= at_most and value >= at_least):
         bounds = {"above": above, "of at least": at_least, "at most": at_most}
         given = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
@@ -42,9 +57,25 @@ def check_number(
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return "; did you mean '…'?" with the known name nearest to a misspelt one, if any is."""
-    names = {each.casefold(): each for each in known}
-    near = difflib.get_close_matches(str(name).casefold(), names, n=1)
-    return f"; did you mean {names[near[0]]!r}?" if near else ""
+    near = nearest(str(name), known)
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is most like this one, if one is; `_` is `-` and A is a."""
+    plain = {_plain(name): name for name in known}
+    like = difflib.SequenceMatcher(b=_plain(word))
+
+    def likeness(name: str) -> float:
+        like.set_seq1(name)
+        return like.ratio() if like.real_quick_ratio() >= LIKE else 0.0
+
+    best = max(sorted(plain), key=likeness, default="")
+    return plain[best] if best and likeness(best) >= LIKE else None
+
+
+def _plain(word: str) -> str:
+    return word.casefold().replace("_", "-")
 
 
 def check_arguments(given: Iterable[str], known: Collection[str]) -> None:

@@ -15,41 +15,41 @@ from typing import Any
 
 import torch
 import yaml
-from jsonargparse import set_parsing_settings
+from jsonargparse import get_loader, set_loader, set_parsing_settings
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning import LightningDataModule, Trainer
 from pytorch_lightning.callbacks import Callback, ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
-from pytorch_lightning.loggers import Logger, TensorBoardLogger
+from pytorch_lightning.loggers import Logger
 
+from callbacks.interruptions import Interruptions, last_checkpoint
+from callbacks.run_folder import EpochLogger, SettingsWriter
 from lit_ios.checkpoints import read_checkpoint
-from lit_ios.checks import UserError, check_number
+from lit_ios.checks import UserError, check_number, nearest
 from lit_ios.data_record import InputSettings
+from lit_ios.files import explain_os_error, write_json
+from lit_ios.found import CONFIG, class_paths, files_read, found_settings, refuse_links
 from lit_ios.imports import TRUSTED, allow_packages, check_import
 from lit_ios.metrics import MissingClassWarning
 from lit_ios.modules import StoppingModule
-from lit_ios.program.mistakes import explain, nearest
+from lit_ios.program import jobs
+from lit_ios.program.mistakes import explain
 from lit_ios.recognition import calibration_note
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
 from lit_ios.variants import configs_folder, settings_by_name, variant_name
+from lit_ios.yaml_text import check_yaml
 
 COMMANDS = ("fit", "validate", "test", "predict")
-
-
-class EpochLogger(TensorBoardLogger):
-    """TensorBoard curves over epochs instead of batches."""
-
-    def log_metrics(self, metrics: Any, step: int | None = None) -> None:
-        """Write scalars at the epoch Lightning sends along."""
-        values = dict(metrics)
-        epoch = values.pop("epoch", step)
-        super().log_metrics(values, None if epoch is None else int(epoch))
+_LOST = (
+    "Connection (closed|reset)|gloo|NCCL|[Bb]roken pipe"  # how torch says that a process is gone
+)
 
 
 class StoppingCLI(LightningCLI):
     """Links data to model, puts runs into runs/<data>/<variant>/version_N, tests after fitting."""
 
     checkpoint: Path | None = None  # the file given as --ckpt_path
+    program = "lit-ios"  # as the user calls it
 
     @classmethod
     def run(cls, args: list[str], default_config: Path) -> StoppingCLI:
@@ -76,13 +76,28 @@ class StoppingCLI(LightningCLI):
                 f"--ckpt_path: no config.yaml of its run lies beside {cls.checkpoint}: say "
                 "what it is of, --config configs/data/….yaml --config configs/model/….yaml"
             )
-        layers: list[str | Path] = [default_config, *run_config(cls.checkpoint), *files]
-        return cls.carry_out(merge_settings(read_settings(file) for file in layers), others)
+        layers = [read_settings(default_config), *cls._found(others), *map(read_settings, files)]
+        return cls.carry_out(merge_settings(layers), others)
+
+    @classmethod
+    def _found(cls, words: list[str]) -> list[Settings]:
+        """Return what the checkpoint's run folder says of model and data, and say what is read.
+
+        Its trained model is written to where a run goes on: no link may lead out of the folder.
+        """
+        configs = run_config(cls.checkpoint)
+        if configs and words[0] == "fit":
+            refuse_links(configs[0].parent)
+        found = [found_settings(config) for config in configs]
+        files = files_read(found[0]) if found else []
+        if files and not any(word.startswith("--data") for word in words):
+            print(f"data of the run: {', '.join(files)}")
+        return found
 
     @classmethod
     def carry_out(cls, settings: Settings, others: list[str]) -> StoppingCLI:
         """Carry out a command, its first word, under settings and the options that follow it."""
-        for path in (*_class_paths(settings), *_named_classes(others)):
+        for path in (*class_paths(settings), *_named_classes(others)):
             check_import(path)
         _check_class("model", settings, others, StoppingModule)
         _check_class("data", settings, others, LightningDataModule)
@@ -92,7 +107,8 @@ class StoppingCLI(LightningCLI):
             args=[others[0], "--config", yaml.safe_dump(settings), *others[1:]],
             seed_everything_default=0,
             auto_configure_optimizers=False,
-            save_config_kwargs={"overwrite": True},
+            save_config_callback=SettingsWriter,
+            save_config_kwargs={"began": cls.began},
         )
 
     def _parse_ckpt_path(self) -> None:
@@ -129,6 +145,12 @@ class StoppingCLI(LightningCLI):
             "--output",
             type=str | None,
             help="predict: the .csv or .parquet file of decisions (default: in the run folder).",
+        )
+        parser.add_argument(
+            "--safe_csv",
+            type=bool,
+            default=False,
+            help="predict: mark text that a spreadsheet would take for a formula.",
         )
         parser.add_argument(
             "--baseline",
@@ -199,6 +221,26 @@ class StoppingCLI(LightningCLI):
             if note is not None:
                 print(f"note: {note}")
 
+    def _run_subcommand(self, subcommand: str) -> None:
+        """Carry out the command; what the machine refuses is said in one sentence."""
+        try:
+            super()._run_subcommand(subcommand)
+        except OSError as error:
+            name = "a file" if error.filename is None else os.fsdecode(error.filename)
+            raise UserError(f"{name}: {explain_os_error(error)}") from None
+        except RuntimeError as error:
+            if self.trainer.world_size > 1 and re.search(_LOST, str(error)):
+                raise UserError(
+                    f"another process of this run has ended, so this one does{self._hint()}"
+                ) from None
+            raise
+
+    def _hint(self) -> str:
+        last = last_checkpoint(self.trainer)
+        return (
+            f": go on with  {self.go_on_with(last)}" if last is not None and last.is_file() else ""
+        )
+
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Choose run folder and strategy where the user has not."""
         config = self._get(self.config_init, "trainer")
@@ -213,7 +255,9 @@ class StoppingCLI(LightningCLI):
         for callback in callbacks:
             if output is not None and hasattr(callback, "output"):
                 callback.output = output
-        config["callbacks"] = callbacks
+            if self._get(self.config, "safe_csv") and hasattr(callback, "safe_csv"):
+                callback.safe_csv = True
+        config["callbacks"] = [*callbacks, self._interruptions(config)]
         if config.get("logger") in (None, True):
             config["logger"] = self._logger(variant_name(self.model, self.datamodule, callbacks))
         elif config.get("logger") is False:
@@ -222,7 +266,32 @@ class StoppingCLI(LightningCLI):
         if config.get("strategy") == "auto" and self._several_processes(config):
             alternating = self.model.updates == "alternating"  # several backward passes in a step
             config["strategy"] = "ddp_find_unused_parameters_true" if alternating else "ddp"
-        return super().instantiate_trainer(**kwargs)
+        try:
+            return super().instantiate_trainer(**kwargs)
+        except (RuntimeError, ValueError) as error:
+            if "invalid strategy name" in str(error):
+                raise UserError("trainer.strategy: there is no strategy of this name") from None
+            if "more than one stateful callback" not in str(error):
+                raise
+            raise UserError(
+                "trainer.callbacks has two of one class with the same arguments: leave one out"
+            ) from None
+
+    def _interruptions(self, config: Any) -> Interruptions:
+        """Let signals and the end of the time end training as schedulers expect."""
+        limit, config["max_time"] = config.get("max_time"), None
+        return Interruptions(
+            limit, self.go_on_with, requeue=None if jobs.job() is None else jobs.requeue
+        )
+
+    @staticmethod
+    def began(runs_dir: str, folder: Path) -> None:
+        """Note that a run begins in this folder."""
+        jobs.remember_run(runs_dir, folder)
+
+    def go_on_with(self, last: Path) -> str:
+        """Return the command that goes on with this run."""
+        return f"{self.program} fit --ckpt_path {last}"
 
     @staticmethod
     def _several_processes(config: Any) -> bool:
@@ -271,7 +340,7 @@ class StoppingCLI(LightningCLI):
         written = None if folder is None else Path(folder) / "metrics.json"
         if written is not None and written.is_file():
             metrics = json.loads(written.read_text()) | found.metrics()
-            written.write_text(json.dumps(metrics, indent=2) + "\n")
+            write_json(written, metrics)
 
 
 def default_threads(work: int) -> int:
@@ -281,7 +350,7 @@ def default_threads(work: int) -> int:
 
 def run_config(checkpoint: Path | None) -> list[Path]:
     """Return the settings of the run a checkpoint belongs to, if they lie beside it."""
-    config = None if checkpoint is None else checkpoint.parent.parent / "config.yaml"
+    config = None if checkpoint is None else checkpoint.parent.parent / CONFIG
     return [config] if config is not None and config.is_file() else []
 
 
@@ -321,7 +390,8 @@ def _check_class(role: str, settings: Settings, words: list[str], base: type) ->
             continue
         shipped = [file.stem for file in configs_folder().glob(f"{role}/*.yaml")]
         near = nearest(name, [*shipped, *known]) if given else None
-        advice = f"did you mean {near}?" if near else f"there are {', '.join(sorted(known))}"
+        there = [*(["auto"] if role == "model" else []), *shipped] if given else known
+        advice = f"did you mean {near}?" if near else f"there are {', '.join(sorted(there))}"
         what = f"--{role}: there is no" if given else f"{role}: no class"
         raise UserError(f"{what} {name!r}; {advice}")
 
@@ -334,15 +404,17 @@ def allow_imports(packages: list[str]) -> None:
     set_parsing_settings(
         import_path_denylist=["*"], import_path_allowlist=[*TRUSTED, *packages, *imported]
     )
+    if get_loader("yaml") is not read_yaml:
+        set_loader("yaml", read_yaml, exceptions=(yaml.YAMLError,))
 
 
-def _class_paths(settings: Any) -> Iterator[str]:
-    """Return all class paths that settings name."""
-    children = settings.values() if isinstance(settings, dict) else settings
-    if isinstance(settings, dict) and "." in str(settings.get("class_path", "")):
-        yield settings["class_path"]
-    for child in children if isinstance(settings, dict | list) else ():
-        yield from _class_paths(child)
+_yaml_as_jsonargparse_reads_it = get_loader("yaml")
+
+
+def read_yaml(text: str) -> Any:
+    """Read YAML for jsonargparse, unless it stands for more than settings can need."""
+    check_yaml(text)
+    return _yaml_as_jsonargparse_reads_it(text)
 
 
 def _named_classes(words: list[str]) -> Iterator[str]:

@@ -47,6 +47,7 @@ class TableColumns(NamedTuple):
     separator: str | None = None  # None: as the file is written
     decimal: str | None = None
     missing: str = "error"
+    event_time: str | None = None
     dates: bool = False  # times are dates, in this unit since 1970
 
     @property
@@ -69,4 +70,6 @@ class DataRecord(NamedTuple):
     validation: Fingerprints  # and those that choose its epoch
     paths: int  # trained on
     stops: int  # of these
+    longest: int = 0  # rows of the longest of these paths
+    lead: float = 0.0  # required between a stop and the event (M8)
     synthetic: bool = False  # whether rows are trained on that belong to no path

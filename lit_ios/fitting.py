@@ -73,7 +73,7 @@ def fit(
     paths = source_paths(source, known, training=True)[0]
     _check_stops(paths.stopped)
     candidates = _candidates(model, paths.stopped, quick, model_args or {}, data_args or {})
-    refuse_leaks(find_leaks(paths, plain_names("keep", keep)), in_python=True)
+    refuse_leaks(find_leaks(paths, plain_names("keep", keep)))
     with Bar(len(candidates), int(epochs), progress) as bar:
         taken, found = train_candidates(
             paths,

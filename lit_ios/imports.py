@@ -17,7 +17,9 @@ from lit_ios.checks import UserError
 
 TRUSTED = (
     "lit_ios", "datamodules", "callbacks", "torch.nn", "torch.optim", "imblearn",
-    "pytorch_lightning", "lightning_fabric",
+    "pytorch_lightning.callbacks", "pytorch_lightning.loggers", "pytorch_lightning.plugins",
+    "pytorch_lightning.profilers", "pytorch_lightning.strategies", "lightning_fabric.plugins",
+    "lightning_fabric.strategies", "ray.train.lightning",
 )  # fmt: skip
 Spec = dict[str, Any]
 T = TypeVar("T")
@@ -78,14 +80,19 @@ def check_import(path: str, allow: Iterable[str] = ()) -> None:
     if not is_trusted(path, allow) and path.rpartition(".")[0] not in sys.modules:
         top = path.partition(".")[0]
         raise UserError(
-            f"{path} is not imported because a file names it: allow it with --allow {top}, or "
-            f"allow=[{top!r}] in Python, if you trust that package"
+            f"{path} is not imported because a file names it: allow it with "
+            f"allow={[top]} if you trust that package"
         )
 
 
 def is_trusted(path: str, allow: Iterable[str] = ()) -> bool:
     """Say whether a class path lies in a trusted or allowed package."""
-    return any(path.startswith(f"{package}.") for package in (*TRUSTED, *_allowed, *allow))
+    return is_allowed(path, (*TRUSTED, *allow))
+
+
+def is_allowed(path: str, allow: Iterable[str] = ()) -> bool:
+    """Say whether a class path lies in a package that the user has allowed by name."""
+    return any(path.startswith(f"{package}.") for package in (*_allowed, *allow))
 
 
 def class_path(cls: type) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from lit_ios.checks import UserError
+from lit_ios.files import write_figure
 from lit_ios.leaks import find_leaks
 from lit_ios.readers import TableError, TableRoles, read_columns, read_paths
 from lit_ios.readers.dialects import Dialect
-from lit_ios.readers.files import FIND_OUT
+from lit_ios.readers.files import BY_MEMORY, FIND_OUT
+from lit_ios.readers.limits import Limits
 from lit_ios.readers.summaries import column_summary
 from lit_ios.readers.table import holds_dates
 from lit_ios.times import SECONDS, TimeUnit
@@ -20,7 +22,10 @@ from lit_ios.trajectories import FloatArray, TrajectorySet
 
 
 def describe_columns(
-    file: str, path: str | None = None, dialect: Dialect = FIND_OUT
+    file: str,
+    path: str | None = None,
+    dialect: Dialect = FIND_OUT,
+    limits: Limits = BY_MEMORY,
 ) -> Iterator[str]:
     """Yield a line per column of the file: what it holds, missing cells, distinct values.
 
@@ -28,8 +33,9 @@ def describe_columns(
         file: as for `read_columns`.
         path: column that names the paths; tells which others are the same on all rows of a path.
         dialect: how CSV files are written.
+        limits: the largest file that is read.
     """
-    table = read_columns(file, dialect=dialect)
+    table = read_columns(file, dialect=dialect, limits=limits)
     yield f"{file}: {table.num_rows} rows, {table.num_columns} columns"
     width = max(len(name) for name in table.column_names)
     owners = None if path not in table.column_names else column_summary(table[path]).codes
@@ -86,7 +92,9 @@ def inspect_table(file: str, roles: Mapping[str, Any], figure: Path | None = Non
         figure: PNG file to draw; <file>_inspect.png by default.
     """
     dialect = Dialect.of(roles.get("separator"), roles.get("decimal"))
-    print("\n".join(describe_columns(file, roles.get("path"), dialect)))
+    limits = Limits(roles.get("max_rows"), roles.get("max_bytes"))
+    limits.check()
+    print("\n".join(describe_columns(file, roles.get("path"), dialect, limits)))
     unnamed = [role for role in ("path", "time") if role not in roles]
     if unnamed:
         wanted = " and ".join(f"--{role} COLUMN" for role in unnamed)
@@ -104,8 +112,14 @@ def inspect_table(file: str, roles: Mapping[str, Any], figure: Path | None = Non
     print("\n" + "\n".join(describe_paths(paths, dates)))
     for leak in find_leaks(paths):
         print(f"possible leak: {leak.sentence}")
+    static = [paths.feature_names[i] for i in np.flatnonzero(paths.static)]
+    if static:
+        print(
+            f"static     {', '.join(static)}: the same on all rows of a path; leave out (--drop) "
+            "what is not known when a path begins, such as outcomes"
+        )
     from lit_ios.plotting import feature_paths
 
     target = figure or Path(f"{Path(file).name.split('.')[0]}_inspect.png")
-    feature_paths(paths, dates=dates).savefig(target, dpi=120)
+    write_figure(target, feature_paths(paths, dates=dates))
     print(f"\nfigure     {target}")

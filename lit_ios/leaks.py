@@ -12,20 +12,24 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, did_you_mean
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray, TrajectorySet
 
 LEVEL = 0.99  # balanced accuracy from which a single feature is asked about
+OUTCOME = 0.9  # the same where the feature is the same on all rows of a path
 SHARE_AT_STOPS = 0.95  # of a feature's changes
 TIMES_AS_OFTEN = 20.0  # changes at stops beside other rows
 CHANCE = 1e-4  # that so many changes fall on stops
 EXPLAINED = 0.99  # of the variance of the durations
+EXPLAINED_LATER = 0.5  # the same by a time that is not before the end of
+NOT_BEFORE = 0.99  # of the paths
 FEWEST = 10  # stopped paths, and censored ones where they are compared
 MOST_ROWS = 1_000_000
-MOST_NAMED = 5
+MOST_NAMED = 5  # with what is odd about them
+MOST_LISTED = 30
 BLOCK = 64  # columns that are copied at a time
 
-Kind = Literal["last row", "determines", "outcome", "length"]
+Kind = Literal["last row", "determines", "outcome", "length", "later"]
 
 
 class Leak(NamedTuple):
@@ -56,6 +60,9 @@ def find_leaks(paths: TrajectorySet, keep: Sequence[str] = ()) -> list[Leak]:
         paths: of raw columns, those of text coded; missing values are NaN.
         keep: features that are known at the time of the decision, whatever they look like.
     """
+    for name in set(keep) - set(paths.feature_names):
+        near = did_you_mean(name, paths.feature_names) or "; leave it out"
+        raise UserError(f"keep: there is no feature {name!r}{near}")
     paths = some_paths(paths)
     if not paths.stopped.any():
         return []
@@ -70,27 +77,18 @@ def find_leaks(paths: TrajectorySet, keep: Sequence[str] = ()) -> list[Leak]:
     return found
 
 
-def refuse_leaks(leaks: Sequence[Leak], *, in_python: bool = False) -> None:
-    """Ask the user about features that give the stop away.
-
-    Args:
-        leaks: what was found.
-        in_python: whether the answer is an argument of a call, not an option of the program.
-    """
+def refuse_leaks(leaks: Sequence[Leak]) -> None:
+    """Ask the user about features that give the stop away."""
     if not leaks:
         return
     named = {leak.feature: leak.sentence for leak in leaks}
-    shown = list(named)[:MOST_NAMED]
+    shown, listed = list(named)[:MOST_NAMED], list(named)[:MOST_LISTED]
     more = f" (and {len(named) - len(shown)} more)" if len(named) > len(shown) else ""
-    them = " ".join(shown)
-    drop, keep = f"--drop {them}", f"--keep {them}"
-    if in_python:
-        drop, keep = f"drop={shown}", f"keep={shown}"
     it, if_known = ("it", "it is") if len(named) == 1 else ("them", "they are")
     raise UserError(
         "possible leak: "
         + "; ".join(named[name] for name in shown)
-        + f"{more}: leave {it} out with {drop}, or keep {it} with {keep} if "
+        + f"{more}: leave {it} out with drop={listed}, or keep {it} with keep={listed} if "
         f"{if_known} known at the time of the decision"
     )
 
@@ -186,7 +184,7 @@ def _outcome(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
                 signed = _signed(name, own, signed, chosen, paths.stopped, paths)
             scores.append(_held_out_accuracy(signed, paths.stopped, chosen))
         best = max(best, float(np.mean(scores)))
-    if best < LEVEL:
+    if best < OUTCOME:
         return None
     sentence = (
         f"{name} is the same on all rows of a path and tells stopped from censored paths (balanced "
@@ -196,21 +194,27 @@ def _outcome(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
 
 
 def _length(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
-    """Look for a number that says when a path ends, from its first row on."""
+    """Look for a number that says from the first row on when a path ends, or a later event."""
     paths = frame.paths
     own, begin = values[paths.offsets[:-1]], paths.times[paths.offsets[:-1]]
+    end = paths.times[paths.last_rows]
     asked = paths.stopped & ~np.isnan(own)
     if name in paths.categories or asked.sum() < FEWEST:
         return None
-    duration, half = (paths.times[paths.last_rows] - begin)[asked], frame.half[asked]
+    duration, half = (end - begin)[asked], frame.half[asked]
     best = max(_explained(x, duration, half) for x in (own[asked], (own - begin)[asked]))
-    if best < EXPLAINED:
+    known = ~np.isnan(own)
+    later = max(np.mean(own[known] >= last[known]) for last in (end, end - begin)) >= NOT_BEFORE
+    if best < (EXPLAINED_LATER if later else EXPLAINED):
         return None
+    what = "says how long the path is (explains"
+    if best < EXPLAINED:
+        what = "may be the time of a later event (it is not before the last row, and explains"
     sentence = (
-        f"{name} is the same on all rows of a path and says how long the path is (explains "
-        f"{best:.1%} of the durations of stopped paths left out)"
+        f"{name} is the same on all rows of a path and {what} {best:.1%} of the durations of "
+        "stopped paths left out)"
     )
-    return Leak(name, "length", best, sentence)
+    return Leak(name, "length" if best >= EXPLAINED else "later", best, sentence)
 
 
 def _directions(name: str, paths: TrajectorySet) -> Iterator[tuple[int, str]]:

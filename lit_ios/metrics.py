@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -158,6 +158,27 @@ class FalseAlarmRate(_CountingMetric):
         return self._share(self.false_alarms, self.censored, "censored paths")
 
 
+class StoppedAtOnce(_CountingMetric):
+    """Share of paths that the policy stops at their first row: it says nothing of them."""
+
+    higher_is_better = False
+    at_once: Tensor
+    paths: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._count("at_once", "paths")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Count first rows that are stopped."""
+        self.at_once += stops(margin[paths.step == 0], threshold).sum()
+        self.paths += len(paths.stopped)
+
+    def compute(self) -> Tensor:
+        """Return the share."""
+        return self._share(self.at_once, self.paths, "paths")
+
+
 class AlarmsPerTime(_CountingMetric):
     """M7: first stops where the expert went on, per unit of observed time.
 
@@ -197,7 +218,8 @@ class TimeToEvent(_CountingMetric):
     if not, nothing is missed yet.
 
     Args:
-        quantile: 0.5 gives the median, 0.25 and 0.75 the quartiles; None the mean.
+        quantile: 0.5 gives the median, 0.25 and 0.75 the quartiles; None the mean, and "error" its
+            standard error.
         **kwargs: see torchmetrics.Metric.
     """
 
@@ -205,7 +227,7 @@ class TimeToEvent(_CountingMetric):
     time_left: list[Tensor]
     events: Tensor
 
-    def __init__(self, quantile: float | None = None, **kwargs: Any) -> None:
+    def __init__(self, quantile: float | Literal["error"] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.quantile = quantile
         self.add_state("time_left", [], dist_reduce_fx="cat")
@@ -225,7 +247,12 @@ class TimeToEvent(_CountingMetric):
         times = dim_zero_cat(self.time_left)
         if len(times) == 0:
             return known * torch.nan
-        result = times.mean() if self.quantile is None else times.quantile(self.quantile)
+        if self.quantile is None:
+            result = times.mean()
+        elif self.quantile == "error":
+            result = times.std() * len(times) ** -0.5  # NaN of a single one
+        else:
+            result = times.quantile(self.quantile)
         return result.float()
 
 
@@ -275,9 +302,9 @@ class BalancedThreshold(_CountingMetric):
 
     def update(self, margin: Tensor, paths: PathBatch) -> None:
         """Keep the running maxima of the margins."""
-        maximum, stop = first_reached(margin, paths)
-        self.maximum.append(maximum)
-        self.stop.append(stop)
+        found = first_reached(margin, paths)
+        self.maximum.append(found.maximum)
+        self.stop.append(found.stop)
 
     def compute(self) -> Tensor:
         """Return the threshold; ∞ if none is better than never to stop."""
@@ -299,15 +326,15 @@ class CrossFittedScores(_CountingMetric):
 
     def update(self, margin: Tensor, paths: PathBatch) -> None:
         """Keep the running maxima of the margins, and which halves their paths belong to."""
-        maximum, stop = first_reached(margin, paths)
-        self.maximum.append(maximum)
-        self.stop.append(stop)
+        found = first_reached(margin, paths)
+        self.maximum.append(found.maximum)
+        self.stop.append(found.stop)
         number = torch.zeros_like(paths.number)
         for kind in (True, False):  # stops are dealt out evenly, whatever lies between them
             like = paths.stopped == kind
             number[like] = self._dealt[kind] + torch.arange(int(like.sum()), device=number.device)
             self._dealt[kind] += int(like.sum())
-        self.side.append(halves(number)[paths.path])
+        self.side.append(halves(number)[found.path])
 
     def reset(self) -> None:
         """Begin anew."""
@@ -322,7 +349,7 @@ class CrossFittedScores(_CountingMetric):
 class UnfamiliarPaths(_CountingMetric):
     """Share of paths that have a row unlike those of training.
 
-    `update` takes what `StoppingRule.unfamiliar` returns of all rows, and their paths.
+    `update` takes `responsible` of all rows' Decisions, and their paths.
     """
 
     strange: Tensor
@@ -388,7 +415,7 @@ class GridIoU(_GridMetric):
 def path_metrics(
     prefix: str, frontier: bool = False, own: Mapping[str, str] | None = None, **kwargs: Any
 ) -> MetricCollection:
-    """Return M1–M4 and M7, and with `frontier` M5, under the names they are logged by.
+    """Return M1–M4, M7 and stops at once, and with `frontier` M5, by the names of their log keys.
 
     Args:
         prefix: of the names.
@@ -401,8 +428,10 @@ def path_metrics(
         "region_balanced_accuracy": RegionBalancedAccuracy(**kwargs),
         "event_miss_rate": EventMissRate(**kwargs),
         "false_alarm_rate": FalseAlarmRate(**kwargs),
+        "stopped_at_first_row": StoppedAtOnce(**kwargs),
         "alarms_per_time": AlarmsPerTime(**kwargs),
         "time_to_event_mean": TimeToEvent(**kwargs),
+        "time_to_event_error": TimeToEvent("error", **kwargs),
         "time_to_event_median": TimeToEvent(0.5, **kwargs),
         "time_to_event_q25": TimeToEvent(0.25, **kwargs),
         "time_to_event_q75": TimeToEvent(0.75, **kwargs),

@@ -241,29 +241,39 @@ def feature_paths(
 def frontiers(curves: Mapping[str, FrontierCurve], unit: str = "") -> Figure:
     """Draw missed events against time to event for every threshold, with the chosen points.
 
+    Where some paths are censored, a second panel has missed events against false alarms.
+
     Args:
         curves: by name.
         unit: of time.
     """
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.subplots()
+    alarms = any(np.isfinite(curve.false_alarm_rate).any() for curve in curves.values())
+    figure = Figure(figsize=(10.4 if alarms else 6.4, 4.4), layout="constrained")
+    panels = figure.subplots(1, 2 if alarms else 1, squeeze=False)[0]
+    axes = panels[0]
     looks = zip(cycle(COLOURS), cycle("osD^vP*X"), strict=True)
     for (name, curve), (colour, marker) in zip(curves.items(), looks, strict=False):
-        rate = curve.event_miss_rate
+        rate, chosen = curve.event_miss_rate, curve.chosen
+        look = {"color": colour, "markersize": 9, "markeredgecolor": "white"}
         axes.step(rate, curve.time_to_event, where="pre", color=colour, linewidth=1.4, label=name)
         axes.fill_between(
             curve.band_rate, curve.low, curve.high, step="post", color=colour, alpha=0.15, lw=0
         )
-        if np.isfinite(curve.chosen[1]):
-            axes.plot(*curve.chosen, marker, color=colour, markersize=9, markeredgecolor="white")
-    axes.set(
-        xlabel="event-miss rate", xlim=(-0.02, 1.02), ylim=(0, None),
-        ylabel="mean time from stop to event" + (f" ({unit})" if unit else ""),
-    )  # fmt: skip
+        if np.isfinite(chosen.time_to_event):
+            axes.plot(chosen.event_miss_rate, chosen.time_to_event, marker, **look)
+        if alarms:
+            panels[1].step(rate, curve.false_alarm_rate, where="pre", color=colour, linewidth=1.4)
+            panels[1].plot(chosen.event_miss_rate, chosen.false_alarm_rate, marker, **look)
+    axes.set(ylim=(0, None), ylabel="mean time from stop to event" + (f" ({unit})" if unit else ""))
     axes.plot([], [], "o", color="0.4", label="threshold in use")
     axes.fill_between([], [], color="0.5", alpha=0.25, label="90 % of bootstrap samples")
     axes.legend(frameon=False, fontsize=8)
-    axes.grid(alpha=0.25, linewidth=0.5)
+    if alarms:
+        panels[1].set(ylim=(0, None), ylabel="false alarms: share of censored paths stopped")
+        panels[1].margins(y=0.1)
+    for panel in panels:
+        panel.set(xlabel="event-miss rate", xlim=(-0.02, 1.02))
+        panel.grid(alpha=0.25, linewidth=0.5)
     return figure
 
 
@@ -292,6 +302,25 @@ def margin_shares(explanation: Explanation, most: int = 12) -> Figure:
         f"average {explanation.average_margin:.3g}; {gains}", fontsize=9,
     )  # fmt: skip
     axes.set_xlabel("share in the margin: towards stopping (right), towards continuing (left)")
+    return figure
+
+
+def evidence(curves: Mapping[str, tuple[Sequence[float], float]]) -> Figure:
+    """Draw evidence along finished paths.
+
+    Args:
+        curves: by name the common logarithm after each path, and the one at which it suffices.
+    """
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(0, color="0.3", linewidth=0.8)
+    for (name, (values, level)), colour in zip(curves.items(), cycle(COLOURS), strict=False):
+        axes.plot(range(1, len(values) + 1), values, color=colour, linewidth=1.4, label=name)
+        axes.axhline(level, color=colour, linewidth=1, linestyle="--")
+    axes.plot([], [], color="0.4", linestyle="--", label="alarm")
+    axes.set(xlabel="paths since calibration", ylabel="evidence of a change, log₁₀")
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.legend(frameon=False, fontsize=8)
     return figure
 
 

@@ -80,6 +80,26 @@ def recognised(paths: TrajectorySet, known: Fingerprints) -> list[str]:
     return [name for name, there in zip(paths.names, met, strict=True) if there]
 
 
+def twins(paths: TrajectorySet) -> dict[int, int]:
+    """Return the numbers of paths that have all rows, times and the outcome of an earlier one.
+
+    Times count from each path's start. Paths of a single row are no twins: a state may recur.
+    """
+    values = _single(paths.states)
+    begins = np.repeat(paths.times[paths.offsets[:-1]], paths.lengths)
+    elapsed = _single(paths.times - begins)
+    met: dict[bytes, int] = {}
+    found: dict[int, int] = {}
+    for number in np.flatnonzero(paths.lengths > 1).tolist():
+        rows = slice(paths.offsets[number], paths.offsets[number + 1])
+        content = values[rows].tobytes() + elapsed[rows].tobytes()
+        content += bytes([bool(paths.stopped[number])])
+        first = met.setdefault(hashlib.blake2b(content, digest_size=16).digest(), number)
+        if first != number:
+            found[number] = first
+    return found
+
+
 def calibration_note(paths: TrajectorySet, about: Mapping[str, Any], what: str = "") -> str | None:
     """Say that a threshold was calibrated on some of these paths; None if it was not.
 

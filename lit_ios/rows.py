@@ -5,6 +5,7 @@ X, groups, times → numbers and categories → rows grouped by path → Traject
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from lit_ios.checks import UserError, did_you_mean
 from lit_ios.policy.tables import as_arrow
 from lit_ios.readers.columns import Source
 from lit_ios.readers.features import column_matrix, text_categories
+from lit_ios.readers.files import TableError
 from lit_ios.recognition import Hashes, row_hashes
 from lit_ios.times import TimeUnit
 from lit_ios.trajectories import BoolArray, Categories, FloatArray, IntArray, TrajectorySet
@@ -57,7 +59,24 @@ def frame_rows(
         unit: of dates.
         categories: of text columns that are coded as before.
     """
-    source = Source("X", as_arrow(X), group_column)
+    try:
+        return _frame_rows(Source("X", as_arrow(X), group_column), time_column, unit, categories)
+    except TableError as error:
+        raise UserError(_without_arguments(str(error))) from None
+
+
+def _without_arguments(sentence: str) -> str:
+    """Replace advice to set an argument of `fit` that the estimator does not have."""
+    problem, _, advice = sentence.rpartition("; ")
+    if re.search(r"\w=['\[]", advice) is None:
+        return sentence
+    return f"{problem}; correct the column, or leave it out of X"
+
+
+def _frame_rows(
+    source: Source, time_column: str | None, unit: TimeUnit, categories: Categories
+) -> Rows:
+    group_column = source.path_column
     names = tuple(n for n in source.columns if n not in (group_column, time_column))
     groups = None if group_column is None else as_groups(_plain_column(source, group_column))
     times = None if time_column is None else source.times(time_column, unit)

@@ -9,7 +9,6 @@ Decisions, saved states and errors are those of `StoppingPolicy.stream`; torch i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +17,12 @@ import numpy as np
 
 from lit_ios.carry import Missing
 from lit_ios.checks import UserError
-from lit_ios.live import LiveRule, Observations, Stream, Streams
+from lit_ios.live import Forecast, LiveRule, Monitor, Observations, Stream, Streams
+from lit_ios.live.metadata import read_metadata
+from lit_ios.live.monitor import open_monitor
 from lit_ios.trajectories import BoolArray, FloatArray
 
-FORMAT, VERSION = "lit-ios rule", 2
+_OUTPUTS = ("margin", "probability", "stop", "next_carry", "distance", "distance_shares")
 
 
 class Outputs(NamedTuple):
@@ -48,10 +49,10 @@ class ExportedRule:
             import onnxruntime
         except ImportError:
             raise UserError(
-                "running an exported rule needs onnxruntime: pip install 'lit-ios[runtime]'"
+                "running an exported rule needs onnxruntime: pip install onnxruntime"
             ) from None
         if not Path(file).is_file():
-            raise UserError(f"there is no file {file}")
+            raise UserError(f"there is no file {file}: give one that policy.export wrote")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
@@ -60,11 +61,26 @@ class ExportedRule:
                 str(file), options, providers=["CPUExecutionProvider"]
             )
             found = self._session.get_modelmeta().custom_metadata_map
-            self.about: dict[str, Any] = json.loads(found.get("lit_ios", "{}"))
         except Exception as error:  # onnxruntime's exceptions have no common base
-            raise UserError(f"{file} cannot be run: {str(error).splitlines()[0]}") from None
-        if self.about.get("format") != FORMAT or self.about.get("version") != VERSION:
-            raise UserError(f"{file} is not a lit-ios rule of version {VERSION}")
+            lines = str(error).splitlines() or [type(error).__name__]
+            reason = lines[0].rpartition(":")[2].strip()
+            raise UserError(
+                f"{file} cannot be run ({reason}): give a file that policy.export('….onnx') wrote"
+            ) from None
+        self.about = read_metadata(found.get("lit_ios", "{}"), file)
+        self._check_signature(file)
+
+    def _check_signature(self, file: str | Path) -> None:
+        """Refuse a graph that does not take and give what the metadata say."""
+        widths = {"columns": len(self.about["columns"]), "carry": len(self.about["start"])}
+        taken = {one.name: one for one in self._session.get_inputs()}
+        given = {one.name for one in self._session.get_outputs()}
+        fits = set(taken) == {"columns", "time", "carry"} and given >= set(_OUTPUTS)
+        fits = fits and all(one.type == "tensor(double)" for one in taken.values())
+        for name, width in widths.items():
+            fits = fits and taken[name].shape[1:] == [width]
+        if not fits:
+            raise UserError(f"{file} is damaged: graph and metadata differ; export it again")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -79,8 +95,7 @@ class ExportedRule:
         if not len(columns):
             nothing = np.empty(0)
             return Outputs(nothing, nothing, nothing.astype(bool), carry, nothing, nothing)
-        names = ["margin", "probability", "stop", "next_carry", "distance", "distance_shares"]
-        return Outputs(*self._session.run(names, given))
+        return Outputs(*self._session.run(list(_OUTPUTS), given))
 
     @property
     def live(self) -> LiveRule:
@@ -97,6 +112,7 @@ class ExportedRule:
             unknown=_nothing_more,
             names=about["distance_of"],
             missing=about["missing"],
+            forecast=None if about["forecast"] is None else Forecast.of(about["forecast"]),
         )
 
     def stream(self, saved: Mapping[str, Any] | None = None) -> Stream:
@@ -106,6 +122,19 @@ class ExportedRule:
     def stream_many(self, saved: Mapping[str, Any] | None = None) -> Streams:
         """Follow many live paths at once."""
         return Streams(self.live, saved)
+
+    def monitor(
+        self,
+        saved: Mapping[str, Any] | None = None,
+        *,
+        alarm_probability: float | None = None,
+        seed: int | None = None,
+    ) -> Monitor:
+        """Watch finished paths, new or from a saved state; see `StoppingPolicy.monitor`."""
+        about = self.about
+        return open_monitor(
+            about, about["threshold"], about["fingerprint"], saved, alarm_probability, seed
+        )
 
 
 def load(file: str | Path, threads: int = 1) -> ExportedRule:

@@ -15,34 +15,49 @@ from typing import Any
 import yaml
 
 from lit_ios.checks import UserError
+from lit_ios.yaml_text import MOST_CHARACTERS, UnreasonableError, load_yaml
 
 Settings = dict[str, Any]
 
 OF_EVERY_DATA_SET = (
     "oversampling", "ratio", "neighbors", "smote_kind", "smote_windows",
     "synthetic_confidence", "batch_size", "batch_by",
-    "batches_per_call", "lags", "include_time", "validation_share", "folds", "encoder",
+    "batches_per_call", "lags", "include_time", "validation_share", "lead", "stop_lead", "folds",
+    "encoder",
 )  # fmt: skip
 
 
-def read_settings(file: str | Path) -> Settings:
-    """Read one YAML file of settings."""
+def read_settings(file: str | Path, name: str = "--config") -> Settings:
+    """Read one YAML file of settings.
+
+    Args:
+        file: to read.
+        name: what it was given as, for errors.
+    """
     try:
-        settings = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+        settings = load_yaml(_text(Path(file)))
     except OSError as error:
-        raise UserError(f"--config: cannot read {file}: {error.strerror}") from None
+        raise UserError(f"{name}: cannot read {file}: {error.strerror}") from None
+    except UnreasonableError as error:
+        raise UserError(f"{name}: {file} is not read, it has {error}: correct it") from None
     except (yaml.YAMLError, ValueError) as error:  # whose text quotes the file
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" in line {mark.line + 1}"
-        raise UserError(f"--config: {file} is not valid YAML{where}: correct it") from None
+        raise UserError(f"{name}: {file} is not valid YAML{where}: correct it") from None
     if settings is None:
         return {}
-    if not isinstance(settings, dict):
+    if not isinstance(settings, dict) or not all(isinstance(key, str) for key in settings):
         raise UserError(
-            f"--config: {file} does not hold settings by name, such as `trainer: {{max_epochs: "
+            f"{name}: {file} does not hold settings by name, such as `trainer: {{max_epochs: "
             "9}}`; a table is given by --data"
         )
     return settings
+
+
+def _text(file: Path) -> str:
+    """Return the text of a file, or so much of it that it is seen to be too long."""
+    with file.open(encoding="utf-8") as stream:
+        return stream.read(MOST_CHARACTERS + 1)
 
 
 def merge_settings(layers: Iterable[Settings]) -> Settings:

@@ -4,6 +4,7 @@
     check_memory("my_package.Average")
     check_module(MyObjective)
     check_data(MyData(file="plant.csv"))
+    check_promise(MyPromise(0.1))
 
 `check_rule` is the law that holds all parts together: stepping through a path gives what scanning
 it gives.
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 from lit_ios.batches import TrainBatch, path_batch
 from lit_ios.carry import Missing, advance
 from lit_ios.imports import Spec, as_spec, build
+from lit_ios.promises import Promise, Sweep
 from lit_ios.recognition import fingerprints, recognised
 from lit_ios.rule import (
     ColumnEncoder,
@@ -45,6 +47,7 @@ __all__ = [
     "check_head",
     "check_memory",
     "check_module",
+    "check_promise",
     "check_rule",
 ]
 
@@ -331,3 +334,52 @@ def _demand_gradients(module: nn.Module, what: str) -> None:
     """Every parameter must be reached; a gradient of exactly 0 everywhere reaches nothing."""
     none = [n for n, p in module.named_parameters() if p.grad is None or not p.grad.any()]
     _demand(not none, f"no gradient of {what} reaches {', '.join(none)}")
+
+
+# Promises ----------------------------------------------------------------------------------------
+
+
+def check_promise(promise: Promise) -> None:
+    """Check that a promise prices every threshold, whatever the order of the paths.
+
+    Of a promise to be kept, thresholds that keep it must have no gap on the side it prefers not.
+    """
+    name = type(promise).__name__
+    arguments = {key: value for key, value in promise.plain().items() if key != "promise"}
+    _demand(type(promise)(**arguments) == promise, f"{name}: plain values do not make it again")
+    _demand(isinstance(promise.words, str) and promise.words != "", f"{name}: words are a text")
+    json.dumps(promise.plain())
+    error = None if promise.confidence is None else 1 - promise.confidence
+    for lead in (0.0, 2.5):
+        sweep, turned = _sweep(lead, turn=False), _sweep(lead, turn=True)
+        price = promise.price(sweep, error)
+        _demand(
+            price.shape == sweep.threshold.shape,
+            f"{name}: a price for each threshold is needed, {tuple(sweep.threshold.shape)}, got "
+            f"{tuple(price.shape)}",
+        )
+        _demand(~(price.isnan() | price.isneginf()).any(), f"{name}: prices must be numbers or ∞")
+        same = torch.isclose(price, promise.price(turned, error), rtol=1e-9, atol=1e-12)
+        _demand(same.all(), f"{name}: the order of paths changes the price")
+        if promise.prefers is None:
+            continue
+        kept = price.isfinite().int()
+        _demand(price[kept == 1].eq(0).all(), f"{name}: a promise that is kept costs 0")
+        steps = kept.diff() if promise.prefers == "high" else -kept.diff()
+        _demand(
+            (steps >= 0).all(),
+            f"{name}: a {'lower' if promise.prefers == 'high' else 'higher'} threshold breaks what "
+            "a threshold keeps; is `prefers` right?",
+        )
+
+
+def _sweep(lead: float, turn: bool) -> Sweep:
+    """Return margins of 200 paths with ties, a third of them censored; in reverse order."""
+    rng = np.random.default_rng(0)
+    made = []
+    for i in range(200):
+        rows = int(rng.integers(1, 9))
+        states = np.round(rng.normal(size=(rows, 1)) + 0.2 * np.arange(rows)[:, None], 1)
+        made.append(Trajectory(states, np.cumsum(rng.uniform(0.2, 2, rows)), bool(i % 3), str(i)))
+    batch = path_batch(TrajectorySet.from_paths(made[::-1] if turn else made), lead=lead)
+    return Sweep(batch.columns[:, 0], batch)

@@ -28,6 +28,7 @@ from lit_ios.checks import check_arguments
 from lit_ios.data_record import TableColumns
 from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.imports import class_path
+from lit_ios.modules.checkpointing import SealedCheckpointIO
 from lit_ios.policy import StoppingPolicy
 from lit_ios.recipe import highest
 from lit_ios.trajectories import TrajectorySet
@@ -164,6 +165,7 @@ def train_variant(
             callbacks=[*_callbacks(variant), *([] if bar is None else [_Epochs(bar)]), best],
             logger=False, enable_progress_bar=False, enable_model_summary=False,
             num_sanity_val_steps=0, default_root_dir=folder,
+            plugins=[SealedCheckpointIO(durable=False)],  # read again in a moment, by this process
         )  # fmt: skip
         try:
             trainer.fit(model, data)

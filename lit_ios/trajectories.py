@@ -212,6 +212,24 @@ class TrajectorySet:
             gaps=self.gaps or other.gaps,
         )
 
+    def stopped_earlier(self, lead: float) -> TrajectorySet:
+        """Return paths whose experts stop by so much time before the event: later rows are gone.
+
+        A path that is not as long ends with its first row; censored paths stay as they are.
+        """
+        if lead == 0:
+            return self
+        latest = np.where(self.stopped, self.events - lead, np.inf)
+        latest = latest + 1e-9 * np.abs(np.where(np.isfinite(latest), latest, 0))
+        first = np.zeros(len(self.states), dtype=bool)
+        first[self.offsets[:-1]] = True
+        kept = first | (self.times <= np.repeat(latest, self.lengths))
+        lengths = np.add.reduceat(kept, self.offsets[:-1])
+        return replace(
+            self, states=self.states[kept], times=self.times[kept],
+            offsets=np.concatenate([[0], np.cumsum(lengths)]), event_times=self.events,
+        )  # fmt: skip
+
     def with_states(
         self, states: FloatArray, feature_names: Sequence[str] | None = None
     ) -> TrajectorySet:

@@ -67,7 +67,7 @@ def test_what_an_example_made_streams_and_runs_without_torch(file, folder):
 
 def test_checkpoint_with_a_strangers_network_is_not_loaded_unless_allowed(folder, monkeypatch):
     monkeypatch.delitem(sys.modules, "my_network")
-    with pytest.raises(ValueError, match=r"Residual is not imported.*--allow my_network"):
+    with pytest.raises(ValueError, match=r"Residual is not imported.*allow=\['my_network'\]"):
         StoppingPolicy.load(folder / "residual.ckpt")
     assert "my_network" not in sys.modules
 

@@ -348,6 +348,6 @@ def test_examples_of_the_page_run(heading, tmp_path, monkeypatch):
     exec(compile(BLOCKS[heading], "docs/policy.md", "exec"), names)
     if heading == "In Python":
         assert len(names["decided"]) == len(FRESH)
-        assert StoppingPolicy.load("rule.ckpt").calibration.level == 0.1
+        assert StoppingPolicy.load("rule.ckpt").calibration.level("MissRate") == 0.1
     else:
         assert np.isfinite(names["search"].cv_results_["mean_test_score"]).all()

@@ -13,29 +13,36 @@ from lit_ios import program
 # what each part of the library may know, imports inside functions included
 MAY_IMPORT = {
     "checks": set(),
+    "files": {"checks"},
     "carry": set(),
     "trajectories": {"checks"},
     "times": {"checks"},
     "imports": {"checks"},
-    "settings": {"checks"},
+    "formulas": set(),
+    "yaml_text": set(),
+    "settings": {"checks", "yaml_text"},
+    "found": {"checks", "imports", "settings"},
     "variants": {"checks", "settings"},
     "recipe": {"checks", "settings", "trajectories", "variants"},
     "regions": {"trajectories"},
     "recognition": {"trajectories"},
-    "batches": {"trajectories"},
+    "batches": {"checks", "trajectories"},
     "readers": {"checks", "times", "trajectories"},
     "sampling": {"carry", "checks", "imports", "trajectories"},
     "functional": {"batches", "checks"},
+    "promises": {"batches", "checks", "functional"},
     "rule": {"batches", "carry", "checks", "functional", "imports", "live", "trajectories"},
-    "live": {"carry", "checks", "times", "trajectories"},
+    "live": {"carry", "checks", "plotting", "times", "trajectories"},
     "runtime": {"carry", "checks", "live", "trajectories"},
     "data_record": {"carry", "imports", "recognition", "sampling", "times"},
-    "checkpoints": {"checks"},
+    "records": {"checks", "data_record", "live", "times"},
+    "checkpoints": {"checks", "files", "records"},
     "baseline": {"batches", "functional", "rule", "sampling", "trajectories"},
     "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
+    "forecast_metrics": {"batches", "functional", "metrics"},
     "plotting": {"times", "trajectories"},
-    "inspect": {"checks", "leaks", "plotting", "readers", "times", "trajectories"},
+    "inspect": {"checks", "files", "leaks", "plotting", "readers", "times", "trajectories"},
     "modules": {
         "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
         "rule",
@@ -43,8 +50,9 @@ MAY_IMPORT = {
     "rows": {"checks", "policy", "readers", "recognition", "times", "trajectories"},
     "folds": {"checks", "rows", "trajectories"},
     "policy": {
-        "batches", "carry", "checkpoints", "checks", "data_record", "functional", "live",
-        "plotting", "readers", "recognition", "rule", "times", "trajectories",
+        "batches", "carry", "checkpoints", "checks", "data_record", "files", "formulas",
+        "functional", "live", "plotting", "promises", "readers", "recognition", "rule", "times",
+        "trajectories",
     },
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
@@ -52,8 +60,9 @@ ASSEMBLE = {  # may know everything
     "training",
 }  # fmt: skip
 DEPLOYED = (
-    "batches", "carry", "checkpoints", "checks", "data_record", "functional", "imports", "live",
-    "policy", "readers", "recognition", "rule", "runtime", "times", "trajectories",
+    "batches", "carry", "checkpoints", "checks", "data_record", "files", "functional", "imports",
+    "live", "policy", "promises", "readers", "recognition", "rule", "runtime", "times",
+    "trajectories",
 )  # fmt: skip
 HEAVY = {"pytorch_lightning", "torchmetrics", "matplotlib", "sklearn", "imblearn", "pandas"}
 
@@ -171,11 +180,17 @@ PUBLIC = {
         "View",
     ],
     "lit_ios.policy": [
-        "Calibration", "Decision", "Decisions", "Explanation", "FrontierCurve", "StoppingPolicy",
-        "Stream", "Streams",
+        "Calibration", "Decision", "Decisions", "Explanation", "Forecast", "FrontierCurve",
+        "Remaining", "StoppingPolicy", "Stream", "Streams",
     ],
     "lit_ios.program": ["main", "run"],
-    "lit_ios.live": ["Decision", "Decisions", "LiveRule", "Observations", "Stream", "Streams"],
+    "lit_ios.promises": [
+        "AlarmsPerTime", "Balanced", "Cost", "FalseAlarms", "MissRate", "Promise", "Sweep",
+    ],
+    "lit_ios.live": [
+        "Decision", "Decisions", "Forecast", "LiveRule", "Monitor", "Observations", "Remaining",
+        "Stream", "Streams",
+    ],
     "lit_ios.readers": [
         "Duplicates", "Missing", "TableError", "TableRoles", "Unknown", "read_columns",
         "read_paths",
@@ -188,10 +203,14 @@ PUBLIC = {
     ],
     "callbacks": [
         "ConfidenceDecay", "EpochProgressBar", "EpsilonDecay", "ExponentialSchedule",
+        "Interruptions",
         "PredictionWriter", "RunCheckpoint", "RunSummary", "StoppingFigures",
     ],
 }  # fmt: skip
-CHECKS = ["CheckError", "check_data", "check_head", "check_memory", "check_module", "check_rule"]
+CHECKS = [
+    "CheckError", "check_data", "check_head", "check_memory", "check_module", "check_promise",
+    "check_rule",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("module", PUBLIC)

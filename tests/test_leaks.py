@@ -144,6 +144,31 @@ def test_static_number_that_goes_with_the_length_but_does_not_say_it_is_not_name
     assert find_leaks(with_feature(paths, per_row(paths, durations(paths) + noise))) == []
 
 
+@pytest.mark.parametrize("since_the_beginning", [True, False])
+def test_time_of_an_event_after_the_last_row_is_named(since_the_beginning):
+    """As tables of patients have it on all rows: when they died, some time after the last visit."""
+    paths = honest_paths()
+    late = np.random.default_rng(5).exponential(durations(paths).std() * 0.4, 60)
+    last = durations(paths) if since_the_beginning else paths.times[paths.last_rows]
+    (leak,) = find_leaks(with_feature(paths, per_row(paths, last + late)))
+    assert (leak.feature, leak.kind) == ("suspect", "later")
+    assert 0.5 <= leak.score < 0.99
+    before = per_row(paths, durations(paths) - late)  # goes with the length just as much
+    assert find_leaks(with_feature(paths, before)) == []
+
+
+@pytest.mark.parametrize(("wrong", "named"), [(0.06, True), (0.2, False)])
+def test_number_of_the_path_that_tells_most_outcomes_is_named(wrong, named):
+    """As the time of one event has it that is also the time of death where there was none."""
+    paths = honest_paths(600)
+    flipped = np.arange(600) % 100 < 100 * wrong
+    noise = np.random.default_rng(6).uniform(size=600)
+    own = per_row(paths, (paths.stopped ^ flipped) + 0.5 * noise)
+    found = find_leaks(with_feature(paths, own))
+    assert [leak.kind for leak in found] == (["outcome"] if named else [])
+    assert not named or found[0].score == pytest.approx(1 - wrong, abs=0.02)
+
+
 def test_text_that_determines_the_stop_is_named():
     """Two words at the end of stopped paths, others before; none of the words does it alone."""
     paths = honest_paths(censored=False)
@@ -228,22 +253,28 @@ def test_many_rows_and_features_take_seconds():
     assert time.process_time() - start < 3
 
 
-def test_error_names_at_most_five_features_and_says_what_to_do():
+def test_error_explains_at_most_five_features_and_says_what_to_do_about_all():
     leaks = [Leak(f"f{i}", "last row", 1.0, f"f{i} changes") for i in range(7)]
     with pytest.raises(UserError) as caught:
         refuse_leaks(leaks)
     said = str(caught.value)
     assert "f4 changes (and 2 more)" in said
-    assert "f5" not in said
-    assert "--drop f0 f1 f2 f3 f4" in said
-    assert "--keep f0 f1 f2 f3 f4" in said
+    assert "f5 changes" not in said
+    everything = [f"f{i}" for i in range(7)]  # so that one answer is enough
+    assert f"drop={everything}" in said
+    assert f"keep={everything}" in said
+
+
+def test_misspelt_feature_to_keep_is_refused():
+    with pytest.raises(UserError, match=r"keep: there is no feature 'x'; did you mean 'x0'"):
+        find_leaks(honest_paths(), keep=["x"])
 
 
 def test_error_on_one_feature_is_one_sentence():
     with pytest.raises(UserError) as caught:
         refuse_leaks([Leak("rul", "determines", 1.0, "rul determines the stop")])
     assert str(caught.value) == (
-        "possible leak: rul determines the stop: leave it out with --drop rul, or keep it with "
-        "--keep rul if it is known at the time of the decision"
+        "possible leak: rul determines the stop: leave it out with drop=['rul'], or keep it with "
+        "keep=['rul'] if it is known at the time of the decision"
     )
     refuse_leaks([])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from lit_ios.batches import PathBatch, event_times
-from lit_ios.checks import UserError
+from lit_ios.batches import PathBatch, event_times, last_in_time
 
 ROUNDING = 1e-6  # by which margins in single precision, as exported policies have, may differ
 
@@ -43,10 +41,10 @@ def records(margin: Tensor, paths: PathBatch) -> Records:
 
     τ̂(b) is the time of the first running maximum at or above b, so nothing but these matters.
     """
-    maximum = _running_maximum(margin, paths)
+    maximum = running_maximum(margin, paths)
     before = maximum.roll(1)
     record = (paths.step == 0) | (maximum > before)
-    record &= paths.stopped[paths.path]
+    record &= paths.stopped[paths.path] & (paths.step <= last_in_time(paths)[paths.path])
     rows = record.nonzero().squeeze(-1)
     path, time = paths.path[rows], paths.time[rows].double()
     is_last = torch.ones_like(path, dtype=torch.bool)
@@ -133,56 +131,6 @@ def frontier_bands(
     return low, high
 
 
-def cheapest_margin(margin: Tensor, paths: PathBatch, miss_cost: float, time_cost: float) -> Tensor:
-    """Return the threshold b of the least cost, exactly, with one sort.
-
-    A missed event costs `miss_cost`; a unit of time between a stop and the event, or the end of a
-    censored path, costs `time_cost`.
-    """
-    everyone = torch.ones_like(paths.stopped)
-    ends = torch.where(paths.stopped, event_times(paths), paths.time[paths.last_row].double())
-    found = records(margin, paths._replace(stopped=everyone, event_time=ends))
-    caught = found.caught * paths.stopped[found.path]
-    value, order = found.value.sort(descending=True)
-    saved = (miss_cost * caught[order] - time_cost * found.time_left[order]).cumsum(0)
-    saved[:-1][value[1:] == value[:-1]] = -torch.inf  # equal margins are crossed together
-    best = int(saved.argmax())
-    return below(value, best) if saved[best] > 0 else value.new_tensor(torch.inf)
-
-
-def highest_margins(margin: Tensor, paths: PathBatch) -> Tensor:
-    """Return the largest margin of each stopped path: it is caught iff that reaches b; (E,)."""
-    highest = torch.full((len(paths.stopped),), -torch.inf, dtype=margin.dtype)
-    highest = highest.scatter_reduce(0, paths.path, margin, "amax")
-    return highest[paths.stopped]
-
-
-def conformal_margin(highest: Tensor, level: float) -> Tensor:
-    """Return the highest threshold b whose expected event-miss rate is at most `level`.
-
-    Conformal risk control over n calibration paths: (n R(b) + 1)/(n + 1) ≤ α, R being the share
-    of them that b misses. The mean miss rate on paths exchangeable with them is then at most α.
-
-    Args:
-        highest: (n,) the largest margin of each calibration path.
-        level: α in (0, 1).
-    """
-    n = len(highest)
-    allowed = math.floor(level * (n + 1) - 1 + 1e-9)  # of n may be missed
-    if allowed < 0:
-        raise UserError(
-            f"an event-miss rate of {level:g} can be guaranteed with at least "
-            f"{events_needed(level)} calibration paths that were stopped; there are {n}"
-        )
-    exact = highest.sort().values[min(allowed, n - 1)]
-    return exact - ROUNDING * exact.abs().clamp(min=1)  # to be reached in single precision too
-
-
-def events_needed(level: float) -> int:
-    """Return how many stopped calibration paths a guaranteed level needs: n + 1 ≥ 1/α."""
-    return math.ceil(1 / level - 1e-9) - 1
-
-
 def balanced_margin(margin: Tensor, paths: PathBatch) -> Tensor:
     """Return the threshold b of the highest balanced accuracy (M1), exactly, with one sort.
 
@@ -190,14 +138,37 @@ def balanced_margin(margin: Tensor, paths: PathBatch) -> Tensor:
     balanced accuracy of that maximum. Of all b that do equally well, the one in the middle between
     two margins is taken; ∞ if no threshold is better than never to stop.
     """
-    return best_balance(*first_reached(margin, paths))
+    found = first_reached(margin, paths)
+    return best_balance(found.maximum, found.stop)
 
 
-def first_reached(margin: Tensor, paths: PathBatch) -> tuple[Tensor, Tensor]:
-    """Return the threshold up to which each row is stopped at or before, and where experts did."""
-    stop = torch.zeros_like(margin, dtype=torch.bool)
-    stop[paths.last_row[paths.stopped]] = True
-    return _running_maximum(margin, paths), stop
+class Reached(NamedTuple):
+    """Rows that M1 counts; (R,) each."""
+
+    maximum: Tensor  # threshold up to which the row is stopped at or before
+    stop: Tensor  # bool: where the expert stopped, or with a lead (M8) should have
+    path: Tensor
+
+
+def first_reached(margin: Tensor, paths: PathBatch) -> Reached:
+    """Return the running maxima of the margin on all rows that M1 counts.
+
+    With a required lead, the last row in time is the expert's stop, and later ones do not count;
+    an event that no row comes early enough for is a stop that no threshold reaches.
+    """
+    last = last_in_time(paths)
+    stop = paths.stopped[paths.path] & (paths.step == last[paths.path])
+    found = Reached(running_maximum(margin, paths), stop, paths.path)
+    if paths.lead == 0:
+        return found
+    kept = paths.step <= last[paths.path]
+    lost = (paths.stopped & (last < 0)).nonzero().squeeze(-1)
+    never = margin.new_full((len(lost),), -torch.inf)
+    return Reached(
+        torch.cat([found.maximum[kept], never]),
+        torch.cat([stop[kept], torch.ones_like(lost, dtype=torch.bool)]),
+        torch.cat([paths.path[kept], lost]),
+    )
 
 
 def best_balance(maximum: Tensor, stop: Tensor) -> Tensor:
@@ -218,13 +189,13 @@ def below(value: Tensor, at: int) -> Tensor:
 
     It lies well below the value itself, so that rounding does not decide.
     """
-    smaller = value[value < value[at]]
+    smaller = value[(value < value[at]) & value.isfinite()]
     if len(smaller):
         return (value[at] + smaller[0]) / 2
     return value[at] - ROUNDING * value[at].abs().clamp(min=1)
 
 
-def _running_maximum(margin: Tensor, paths: PathBatch) -> Tensor:
+def running_maximum(margin: Tensor, paths: PathBatch) -> Tensor:
     """Cumulative maximum within each path, as one cumulative maximum over all rows.
 
     Ranks are shifted by path so that a later path always starts above an earlier one.

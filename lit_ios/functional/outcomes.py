@@ -1,4 +1,4 @@
-"""What a stopping rule did on paths whose events are known: the counts behind M1–M4 and M7."""
+"""What a stopping rule did on paths whose events are known: the counts behind M1–M4, M7 and M8."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lit_ios.batches import PathBatch, event_times
+from lit_ios.batches import PathBatch, event_times, last_in_time
 from lit_ios.functional.stopping import stopping_time, stops
 
 
@@ -15,7 +15,7 @@ class Outcome(NamedTuple):
     """What the policy's first stop did on each path; (P,) each."""
 
     stop_step: Tensor  # τ̂ (E9), NEVER if none
-    caught: Tensor  # bool: τ̂ ≤ τ; of use on stopped paths
+    caught: Tensor  # bool: τ̂ ≤ τ − L (M8), of a censored path whether it is stopped
     time_left: Tensor  # from τ̂ to the event in the data's unit; NaN if not caught or unknown
 
 
@@ -53,15 +53,18 @@ def outcome(margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -
     stop = stops(margin, threshold)
     stop_step = stopping_time(stop, paths.step, paths.path, len(paths.stopped))
     first_row = paths.first_row[paths.last_row]
-    caught = stop_step <= paths.step[paths.last_row]
+    caught = stop_step <= last_in_time(paths)
     stop_row = torch.where(caught, first_row + stop_step, paths.last_row)
     time_left = torch.where(caught, event_times(paths) - paths.time[stop_row], torch.nan)
     return Outcome(stop_step, caught, time_left)
 
 
 def balance_counts(result: Outcome, paths: PathBatch) -> BalanceCounts:
-    """Count what M1 is made of: a row is predicted *stop* iff t ≥ τ̂."""
-    steps = paths.step[paths.last_row]  # = number of continue rows of a stopped path
+    """Count what M1 is made of: a row is predicted *stop* iff t ≥ τ̂.
+
+    With a required lead, the last row in time counts as the expert's stop.
+    """
+    steps = last_in_time(paths).clamp(min=0)  # = number of continue rows of a stopped path
     rows = torch.where(paths.stopped, steps, steps + 1)
     return BalanceCounts(
         caught=(result.caught & paths.stopped).sum(),
@@ -75,17 +78,19 @@ def alarm_counts(result: Outcome, paths: PathBatch, window: float = 0.0) -> Alar
     """Count what M7 is made of: first stops earlier than `window` before the expert's.
 
     On a censored path every stop is an alarm. With `window` 0 alarms are the first stops on
-    continue rows.
+    continue rows. The window is at least the required lead.
     """
+    window = max(window, paths.lead)
     first_row = paths.first_row[paths.last_row]
     begin, end = paths.time[first_row].double(), paths.time[paths.last_row].double()
     latest = torch.where(paths.stopped, end - window, end)
-    stop_row = torch.where(result.caught, first_row + result.stop_step, paths.last_row)
+    stops = result.stop_step <= paths.step[paths.last_row]
+    stop_row = torch.where(stops, first_row + result.stop_step, paths.last_row)
     early = ~paths.stopped | (paths.time[stop_row].double() < latest)
     return AlarmCounts(
-        false_alarms=(result.caught & ~paths.stopped).sum(),
+        false_alarms=(stops & ~paths.stopped).sum(),
         censored=(~paths.stopped).sum(),
-        alarms=(result.caught & early).sum(),
+        alarms=(stops & early).sum(),
         observed_time=(latest - begin).clamp(min=0).sum(),
     )
 

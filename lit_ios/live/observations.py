@@ -91,7 +91,7 @@ class Observations:
     def _value(self, name: str, observation: Mapping[str, Any]) -> float:
         if name not in observation:
             held = ", ".join(map(repr, observation))
-            raise UserError(f"the observation has no column {name!r}; it holds {held}")
+            raise UserError(f"the observation has no column {name!r}: add it; it holds {held}")
         value = observation[name]
         if _is_missing(value):
             return math.nan
@@ -100,7 +100,8 @@ class Observations:
             if value not in codes:
                 known = ", ".join(map(repr, codes))
                 raise UserError(
-                    f"column {name!r}: {value!r} is not one of the known categories {known}"
+                    f"column {name!r}: {value!r} is not one of the known categories {known}; give "
+                    "one of them, or None to take it as missing"
                 )
             return codes[value]
         if codes is not None:  # a category that was read as a number or a truth value

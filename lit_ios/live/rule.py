@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, TIMED, Missing, responsible
-from lit_ios.checks import UserError
+from lit_ios.carry import LAST, ROWS, START, TIMED, Missing, responsible
+from lit_ios.live.forecast import Forecast
 from lit_ios.live.observations import Observations
 from lit_ios.trajectories import BoolArray, FloatArray
 
@@ -74,6 +74,7 @@ class LiveRule:
         one: judges one row of one path faster than `step`, or returns None.
         names: of the coordinates that can make a row unfamiliar.
         missing: what is done about missing values where nothing else is said.
+        forecast: says how long is left, if that was learnt.
     """
 
     step: Step
@@ -87,6 +88,7 @@ class LiveRule:
     one: One | None = None
     names: Sequence[str] = ()
     missing: Missing = "error"
+    forecast: Forecast | None = None
 
     def strange(self, shares: FloatArray) -> tuple[str, ...]:
         """Name the coordinates that make an unfamiliar row so; (F,) their shares."""
@@ -149,39 +151,3 @@ def warn_if_unusual(step: float, usual: float) -> None:
             "not made for this",
             stacklevel=4,
         )
-
-
-def restore(saved: Any, key: str, rule: LiveRule) -> Any:
-    """Return what a saved state holds under a key; refuse that of another rule.
-
-    Args:
-        saved: what `state` returned.
-        key: `carry` of one path, or `carries` of many.
-        rule: it must belong to.
-    """
-    if not isinstance(saved, Mapping) or key not in saved:
-        raise UserError(f"a saved state must be what state() returned, with {key!r} in it")
-    if saved.get("rule") != rule.fingerprint:
-        raise UserError("the saved state belongs to another rule: its weights differ")
-    return saved[key]
-
-
-def checked_carry(values: Any, rule: LiveRule) -> FloatArray:
-    """Return a saved carry; refuse numbers that no path of this rule can have."""
-    try:
-        carry = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"the saved state is damaged: {error}") from None
-    if carry.shape != (len(rule.start),) or not np.isfinite(carry).all():
-        raise UserError(f"the saved state is damaged: {len(rule.start)} finite numbers expected")
-    rows, first_stop = carry[ROWS], carry[FIRST_STOP]
-    if not (
-        rows >= 0
-        and rows == int(rows)
-        and first_stop == int(first_stop)
-        and -1 <= first_stop < max(rows, 0.5)
-        and carry[TIMED] in (0.0, 1.0)
-        and carry[LAST] >= carry[START]
-    ):
-        raise UserError("the saved state is damaged: its clock is impossible")
-    return carry

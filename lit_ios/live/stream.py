@@ -8,16 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, THRESHOLD, Missing
+from lit_ios.carry import FIRST_STOP, FURTHEST, HIGHEST, LAST, ROWS, START, THRESHOLD, Missing
 from lit_ios.checks import UserError, check_choice
-from lit_ios.live.rule import (
-    SOME_ROWS,
-    LiveRule,
-    checked_carry,
-    restore,
-    warn_of_spacing,
-    why_refused,
-)
+from lit_ios.live.forecast import Remaining
+from lit_ios.live.rule import SOME_ROWS, LiveRule, warn_of_spacing, why_refused
+from lit_ios.live.saved import checked_carry, restore
 from lit_ios.times import as_time
 from lit_ios.trajectories import FloatArray
 
@@ -33,6 +28,7 @@ class Decision(NamedTuple):
     time: float  # since the path began, in the data's unit
     familiar: bool = True  # whether training had rows like this one
     unfamiliar: tuple[str, ...] = ()  # the features that make it unlike them, the worst first
+    remaining: Remaining | None = None  # how long is left, where a forecast was learnt
 
 
 class Stream:
@@ -71,14 +67,19 @@ class Stream:
         decision, self._carry = self._general(columns, now) if quick is None else quick
         if decision.t == SOME_ROWS + 1 and time is not None:
             warn_of_spacing(self._carry[None], rule.time_step)
-        return decision
+        if rule.forecast is None:
+            return decision
+        left = rule.forecast.one(
+            decision.margin, decision.time, decision.first_stop, float(self._carry[THRESHOLD])
+        )
+        return decision._replace(remaining=left)
 
     def _general(self, columns: FloatArray, now: float) -> tuple[Decision, FloatArray]:
         """Take the next row as one of many paths."""
         rule, before = self._rule, self._carry
         judged = rule.step(columns[None], np.array([now]), before[None], self._missing)
         margin = judged.margin.item()
-        if margin != margin:
+        if not math.isfinite(margin):
             raise UserError(why_refused(rule, columns, now, before, self._missing))
         carry = judged.carry[0]
         rows, _, start, last, _, first_stop = carry[: FIRST_STOP + 1].tolist()
@@ -112,6 +113,16 @@ class Stream:
     def threshold(self) -> float:
         """Margin at which this path is stopped: the rule's when the path began."""
         return float(self._carry[THRESHOLD])
+
+    @property
+    def highest(self) -> float | None:
+        """Largest margin so far; None before the first row."""
+        return float(self._carry[HIGHEST]) if self._carry[ROWS] else None
+
+    @property
+    def furthest(self) -> float:
+        """Largest distance so far from the rows of training; up to 1 they are familiar."""
+        return float(self._carry[FURTHEST])
 
     @property
     def carry(self) -> FloatArray:

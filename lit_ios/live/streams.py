@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, Missing
+from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, THRESHOLD, Missing
 from lit_ios.checks import UserError, check_choice
-from lit_ios.live.rule import LiveRule, checked_carry, restore, warn_of_spacing, why_refused
+from lit_ios.live.forecast import Remaining
+from lit_ios.live.rule import LiveRule, warn_of_spacing, why_refused
+from lit_ios.live.saved import checked_carry, checked_names, checked_start, restore
 from lit_ios.times import as_time
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray
 
@@ -25,6 +27,7 @@ class Decisions(NamedTuple):
     time: FloatArray  # since the path began, in the data's unit
     familiar: BoolArray  # whether training had rows like this one
     unfamiliar: tuple[tuple[str, ...], ...]  # the features that make a row unlike them
+    remaining: Remaining | None = None  # how long is left, where a forecast was learnt
 
 
 class Streams:
@@ -51,13 +54,10 @@ class Streams:
         self._carry = np.zeros((0, len(rule.start)))
         if saved is not None:
             carries = restore(saved, "carries", rule)
-            names = saved.get("paths")
-            self._start = checked_carry(saved.get("start"), rule)
-            if not isinstance(names, list) or len(names) != len(carries):
-                raise UserError("the saved state is damaged: a carry for each path expected")
+            names = checked_names(saved.get("paths"), carries)
+            self._start = checked_start(saved.get("start"), rule)
             self._grow(len(names))
             for name, carry in zip(names, carries, strict=True):
-                name = tuple(name) if isinstance(name, list) else name  # JSON knows no tuples
                 slot = self._slot[name] = self._free.pop()
                 self._carry[slot] = checked_carry(carry, rule)
 
@@ -98,7 +98,7 @@ class Streams:
         carry[new] = self._start
         time = self._times(times, names)
         judged = rule.step(columns, time, carry, self._missing)
-        bad = np.isnan(judged.margin)
+        bad = ~np.isfinite(judged.margin)
         if bad.any():
             row = int(np.argmax(bad))
             why = why_refused(rule, columns[row], time[row], carry[row], self._missing)
@@ -108,9 +108,13 @@ class Streams:
         if times is not None:
             warn_of_spacing(carry, rule.time_step)
         t = carry[:, ROWS].astype(np.int64) - 1
+        elapsed, first_stop = carry[:, LAST] - carry[:, START], carry[:, FIRST_STOP] == t
+        left = None
+        if rule.forecast is not None:
+            left = rule.forecast(judged.margin, elapsed, first_stop, carry[:, THRESHOLD])
         return Decisions(
-            judged.stop, judged.margin, judged.probability, carry[:, FIRST_STOP] == t, t,
-            carry[:, LAST] - carry[:, START], *self._familiar(judged.distance, judged.shares),
+            judged.stop, judged.margin, judged.probability, first_stop, t, elapsed,
+            *self._familiar(judged.distance, judged.shares), left,
         )  # fmt: skip
 
     def _familiar(

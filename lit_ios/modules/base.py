@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
 from lit_ios.batches import TrainBatch
-from lit_ios.checkpoints import describe
+from lit_ios.checkpoints import describe, load_sealed
 from lit_ios.checks import UserError, check_choice, check_number
 from lit_ios.data_record import DataRecord, Inputs, InputSettings
 from lit_ios.imports import Spec, as_spec, class_path
+from lit_ios.modules.checkpointing import seal_checkpoints
 from lit_ios.modules.evaluation import Margin
-from lit_ios.modules.learning import Part, PartLearning, Updates
+from lit_ios.modules.learning import Part, PartLearning, Updates, random_states
 from lit_ios.modules.optimizers import optimizer_specs
+from lit_ios.modules.terms import TermMeans
 from lit_ios.modules.views import View
 from lit_ios.rule import MLPHead, StoppingRule, memory_spec
 from lit_ios.rule.layers import Activation, Normalisation
@@ -114,6 +117,14 @@ class StoppingModule(PartLearning):
         """Make a model that fits a data module; see the class for the arguments."""
         return cls(inputs=data.inputs.plain(), **arguments)
 
+    @classmethod
+    def load_from_checkpoint(  # type: ignore[override]
+        cls, checkpoint_path: str | Path, **kwargs: Any
+    ) -> Self:
+        """Read a module of a checkpoint whose checksum is right; arguments as Lightning's."""
+        load_sealed(checkpoint_path)
+        return super().load_from_checkpoint(checkpoint_path, **{"weights_only": True, **kwargs})
+
     # What a variant may override -------------------------------------------------------------
 
     def rule_settings(self) -> dict[str, Any]:
@@ -156,6 +167,7 @@ class StoppingModule(PartLearning):
 
     def setup(self, stage: str) -> None:
         """Tell the data which members there are, and learn what the rule must know of them."""
+        seal_checkpoints(self.trainer)
         data = getattr(self.trainer, "datamodule", None)
         if data is None or stage not in ("fit", "validate"):
             return
@@ -169,10 +181,15 @@ class StoppingModule(PartLearning):
         """Say what the weights are of, so that a policy can be made of the file alone."""
         checkpoint["lit_ios"] = describe(self.rule, self.record, class_path(type(self)))
         checkpoint["lit_ios"]["choices"] = self.choices
+        checkpoint["progress"] = {"terms": self._terms.state(), "random": random_states()}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on with what earlier epochs chose."""
         self.choices = list(checkpoint.get("lit_ios", {}).get("choices", []))
+        progress = checkpoint.get("progress")
+        if progress is not None:  # a policy that was saved has none
+            self._terms = TermMeans(**progress["terms"])
+            self._random = progress["random"]
 
     def on_train_start(self) -> None:
         """Refuse to go on with a checkpoint of other data: its scale is part of the rule."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from lit_ios.batches import TrainBatch
-from lit_ios.checks import check_choice
+from lit_ios.checks import UserError, check_choice
+from lit_ios.data_record import DataRecord
 from lit_ios.functional import GainLoss, GainTarget, gain_loss, gain_target
 from lit_ios.imports import class_path
 from lit_ios.modules.learning import Part
 from lit_ios.modules.model_based import ModelBasedIQS
 from lit_ios.modules.views import GainView
 from lit_ios.rule import GainMemory
+
+SMALLEST = 1e-16  # γ^t whose inverse can still be squared in single precision
 
 
 class DOIQS(ModelBasedIQS):
@@ -38,6 +42,18 @@ class DOIQS(ModelBasedIQS):
         gains = {"class_path": class_path(GainMemory), "init_args": networks}
         memory = gains if self.memory_spec is None else [gains, self.memory_spec]
         return super().rule_settings() | {"memory": memory}
+
+    def take_over(self, record: DataRecord) -> None:
+        """Refuse paths so long that the scaled target has no number."""
+        super().take_over(record)
+        longest, gamma = record.longest, self.rule.gamma
+        if self.gain_target == "scaled" and longest and gamma ** (longest - 1) < SMALLEST:
+            rows = int(math.log(SMALLEST) / math.log(gamma)) + 1
+            raise UserError(
+                f"gain_target: scaled divides by γ^t, which is too small for paths of more than "
+                f"{rows} rows at γ = {gamma:g}; the longest has {longest}: set gain_target: "
+                "literal, or gamma closer to 1"
+            )
 
     def view(self, batch: TrainBatch) -> GainView:
         """Look at a batch with augmented states."""

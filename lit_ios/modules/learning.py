@@ -22,6 +22,7 @@ from lit_ios.modules.views import View
 
 Part = Literal["dynamics", "q", "gain"]
 Updates = Literal["joint", "alternating"]
+FAR = 1000.0  # standard deviations
 
 
 class PartLearning(RuleEvaluation):
@@ -40,6 +41,7 @@ class PartLearning(RuleEvaluation):
         super().__init__(margin, metrics)
         self.automatic_optimization = False
         self._terms = TermMeans()
+        self._random: list[Tensor] | None = None  # of each process, where a run is resumed
 
     def view(self, batch: TrainBatch) -> View:
         """Look at a batch under the current weights."""
@@ -61,6 +63,12 @@ class PartLearning(RuleEvaluation):
             configured.append({"optimizer": optimizer, "lr_scheduler": schedule})
         return configured
 
+    def on_train_batch_start(self, batch: list[TrainBatch], batch_idx: int) -> None:
+        """Go on with the random numbers of the run that is resumed."""
+        if self._random is not None:
+            torch.set_rng_state(self._random[self.trainer.global_rank % len(self._random)])
+            self._random = None
+
     def training_step(self, batch: list[TrainBatch], batch_idx: int) -> None:
         """Update every part once for each batch of a chunk; the only training step there is."""
         wrapped = self._as_list(self.optimizers())
@@ -68,6 +76,7 @@ class PartLearning(RuleEvaluation):
         if self._needs_wrapping():
             for one in batch:
                 self._learn(one, wrapped, self.manual_backward)
+            self._refuse_trouble(batch)
             return
         # Lightning's hooks around each backward pass and optimizer step take as long as a quarter
         # of the step: one batch of a chunk goes through them, so that the call is counted
@@ -77,6 +86,22 @@ class PartLearning(RuleEvaluation):
             plain = together(plain)
         for one in batch[1:]:
             self._learn(one, plain, Tensor.backward)
+        self._refuse_trouble(batch)
+
+    def _refuse_trouble(self, chunk: list[TrainBatch]) -> None:
+        """Refuse to go on after a loss that was not finite; say where it came from."""
+        step = self._terms.steps - len(chunk)  # before this chunk
+        found = self._terms.find_trouble()
+        if found is not None:
+            where = f" in step {step + found.number + 1}"
+            raise self._diverged(found.name, found.value, where, _largest(chunk[found.number]))
+
+    def _diverged(self, what: str, value: float, where: str = "", why: str = "") -> UserError:
+        return UserError(
+            f"training diverged in epoch {self.current_epoch}{where}: {what} is {value}{why}; the "
+            "checkpoints of the epochs before are kept; a smaller learning_rate or gradient_clip "
+            "may help"
+        )
 
     def _needs_wrapping(self) -> bool:
         """Say whether each backward pass must go through the strategy: DDP, or mixed precision."""
@@ -144,13 +169,11 @@ class PartLearning(RuleEvaluation):
 
     def on_train_epoch_end(self) -> None:
         """Log the epoch's mean losses and learning rates, then let the rates decay."""
+        for part, piece in zip(self.parts, self._flat.pieces, strict=True):
+            total = float(piece.detach().sum())  # of the last step, which no loss has seen
+            if not math.isfinite(total):
+                raise self._diverged(f"the sum of the weights of {part}", total)
         values = self._terms.means(self.trainer.strategy.reduce)
-        for name, value in values.items():
-            if not math.isfinite(value):
-                raise UserError(
-                    f"training diverged in epoch {self.current_epoch}: {name} is {value}; "
-                    "a smaller learning_rate or gradient_clip may help"
-                )
         for part, schedule in zip(self.parts, self._as_list(self.lr_schedulers()), strict=True):
             values[f"schedule/learning_rate_{part}"] = schedule.get_last_lr()[0]
             schedule.step()
@@ -160,3 +183,25 @@ class PartLearning(RuleEvaluation):
     def _as_list(value: Any) -> list[Any]:
         """Undo Lightning's unpacking of a list of one."""
         return value if isinstance(value, list) else [value]
+
+
+def random_states() -> list[Tensor]:
+    """Return the state of the random numbers of each process."""
+    own = torch.get_rng_state()
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return [own]
+    states: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(states, own)
+    return states
+
+
+def _largest(batch: TrainBatch) -> str:
+    """Name the row of a batch that is the furthest from the mean, if it is far from it."""
+    size = batch.state.abs().amax(-1).nan_to_num(math.inf)
+    row = int(size.argmax())
+    if size[row] < FAR:
+        return ""
+    return (
+        f" (a feature of row {int(batch.step[row]) + 1} of a path is {float(size[row]):.3g} "
+        "standard deviations from its mean)"
+    )

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 
+class Trouble(NamedTuple):
+    """A term of a loss that is not finite."""
+
+    number: int  # of the step, among those looked at
+    name: str
+    value: float
+
+
 class TermMeans:
     """Adds up loss terms on their device, to be logged once an epoch."""
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.sums: Tensor | None = None
-        self.steps = 0
+    def __init__(
+        self, names: Sequence[str] = (), sums: Tensor | None = None, steps: int = 0
+    ) -> None:
+        self.names, self.sums, self.steps = list(names), sums, steps
+        self._recent: list[Tensor] = []  # of each step since the last `find_trouble`
+
+    def state(self) -> dict[str, Any]:
+        """Return what makes a copy of it, for checkpoints in the middle of an epoch."""
+        sums = None if self.sums is None else self.sums.clone()
+        return {"names": self.names, "sums": sums, "steps": self.steps}
 
     def add(self, records: dict[Any, Any]) -> None:
         """Count the terms of one step."""
@@ -32,6 +47,22 @@ class TermMeans:
             self.sums = torch.zeros_like(values)
         self.sums += values
         self.steps += 1
+        self._recent.append(values)
+
+    def find_trouble(self) -> Trouble | None:
+        """Return the first term since the last call that was not finite, if any was.
+
+        What is not finite stays so in the sums: only then is each step looked at.
+        """
+        recent, self._recent = self._recent, []
+        if self.sums is None or math.isfinite(float(self.sums.sum())):
+            return None
+        for number, values in enumerate(recent):
+            bad = ~values.isfinite()
+            if bad.any():
+                term = int(bad.int().argmax())
+                return Trouble(number, self.names[term], float(values[term]))
+        return None
 
     def means(self, reduce: Callable[[Tensor], Any]) -> dict[str, float]:
         """Return the means since the last call, by the name they are logged under.

@@ -10,22 +10,27 @@ continuation_gain    g(s), where the variant models it
 margin_spread        standard deviation of the members' margins, where there are several
 familiar             whether training had rows like this one
 unfamiliar           the features that make it unlike them, the worst first; empty where familiar
+remaining_…          how long is left, where that was learnt (`lit_ios.policy.forecast_columns`)
 """
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
 from lit_ios.checks import UserError
+from lit_ios.files import replacing
+from lit_ios.formulas import safe_cells
 from lit_ios.rule import Decisions
-from lit_ios.trajectories import IntArray
+from lit_ios.trajectories import FloatArray, IntArray
 
 ENDINGS = (".csv", ".parquet")
 USUAL_SHARE = 0.03  # of paths with an unfamiliar row, of which nothing is said
@@ -36,6 +41,7 @@ def decision_table(
     decisions: Sequence[Decisions],
     names: Sequence[str],
     order: IntArray | None = None,
+    more: Mapping[str, FloatArray] | None = None,
 ) -> pa.Table:
     """Return rows with what was decided on each.
 
@@ -44,10 +50,11 @@ def decision_table(
         decisions: of one batch of rows after the other.
         names: of the coordinates that can make a row unfamiliar.
         order: to put the rows into; None leaves them.
+        more: further columns, in the order of the decisions.
     """
     for name in Decisions._fields:
         parts = [getattr(batch, name) for batch in decisions]
-        if not parts or parts[0] is None:
+        if not parts or parts[0] is None or name == "distance":
             continue
         values = np.concatenate([part.cpu().numpy() for part in parts])
         if name == "responsible":
@@ -55,6 +62,8 @@ def decision_table(
             rows = rows.append_column("unfamiliar", _named(values, names))
         else:
             rows = rows.append_column(name, pa.array(values))
+    for name, values in (more or {}).items():
+        rows = rows.append_column(name, pa.array(values, from_pandas=True))  # NaN is no value
     return rows if order is None else rows.take(pa.array(order))
 
 
@@ -110,21 +119,34 @@ def path_table(decided: pa.Table) -> pa.Table:
     return joined.drop_columns(["number"])
 
 
-def write_decisions(decided: pa.Table, file: Path) -> list[Path]:
-    """Write decisions to a .csv or .parquet file, and what became of each path beside it."""
+def write_decisions(decided: pa.Table, file: Path, safe_csv: bool = False) -> list[Path]:
+    """Write decisions to a .csv or .parquet file, and what became of each path beside it.
+
+    Args:
+        decided: as `decision_table` makes it.
+        file: to write.
+        safe_csv: mark text that a spreadsheet would take for a formula.
+    """
     check_ending(file)
     files = [file, file.with_stem(f"{file.stem}_paths")]
-    for table, target in zip((decided, path_table(decided)), files, strict=True):
-        if target.suffix == ".parquet":
-            import pyarrow.parquet
-
-            pyarrow.parquet.write_table(table, target)
-        else:
-            import pyarrow.csv
-
-            options = pyarrow.csv.WriteOptions(quoting_style="needed")
-            pyarrow.csv.write_csv(table, target, options)
+    with contextlib.ExitStack() as stack:  # both or neither
+        streams = [stack.enter_context(replacing(target)) for target in files]
+        for table, stream in zip((decided, path_table(decided)), streams, strict=True):
+            marked = safe_cells(table) if safe_csv and file.suffix == ".csv" else table
+            _write(marked, stream, file.suffix)
     return files
+
+
+def _write(table: pa.Table, stream: IO[bytes], ending: str) -> None:
+    if ending == ".parquet":
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, stream)
+    else:
+        import pyarrow.csv
+
+        options = pyarrow.csv.WriteOptions(quoting_style="needed")
+        pyarrow.csv.write_csv(table, stream, options)
 
 
 def check_ending(file: Path, name: str = "output") -> None:

@@ -17,6 +17,7 @@ the old carry. `lit_ios.runtime` does.
 from __future__ import annotations
 
 import copy
+import io
 import json
 import logging
 import warnings
@@ -28,13 +29,14 @@ from torch import Tensor, nn
 
 from lit_ios.carry import CLOCK, Missing, combine
 from lit_ios.checks import UserError
+from lit_ios.files import write_bytes
+from lit_ios.live.metadata import FORMAT, VERSION
 from lit_ios.rule import StoppingRule
 
 if TYPE_CHECKING:
     from lit_ios.policy.policy import StoppingPolicy
 
 OPSET = 20
-FORMAT, VERSION = "lit-ios rule", 2
 INPUTS = ("columns", "time", "carry")
 
 
@@ -109,19 +111,22 @@ def export(policy: StoppingPolicy, file: Path, missing: Missing | None = None) -
     with torch.no_grad():
         if file.suffix == ".pt2":
             made = torch.export.export(program, program.example(), dynamic_shapes=shapes)
-            torch.export.save(made, file, extra_files={"metadata.json": json.dumps(about)})
+            buffer = io.BytesIO()
+            torch.export.save(made, buffer, extra_files={"metadata.json": json.dumps(about)})
+            write_bytes(file, buffer.getvalue())
         else:
-            _export_onnx(program, about, file, shapes)
+            write_bytes(file, _onnx(program, about, shapes))
     return file
 
 
-def _export_onnx(program: ExportedStep, about: dict[str, Any], file: Path, shapes: Any) -> None:
+def _onnx(program: ExportedStep, about: dict[str, Any], shapes: Any) -> bytes:
+    """Return the content of the ONNX file."""
     try:
-        import onnx
+        import onnx  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError:
         raise UserError(
-            "export to ONNX needs a few packages: pip install 'lit-ios[onnx]'"
+            "export to ONNX needs a few packages: pip install onnx onnxscript"
         ) from None
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it lists packages nobody needs
     with warnings.catch_warnings():
@@ -134,7 +139,8 @@ def _export_onnx(program: ExportedStep, about: dict[str, Any], file: Path, shape
     model = made.model_proto
     entry = model.metadata_props.add()
     entry.key, entry.value = "lit_ios", json.dumps(about)
-    onnx.save(model, file)
+    content: bytes = model.SerializeToString()
+    return content
 
 
 def describe_export(policy: StoppingPolicy, program: ExportedStep) -> dict[str, Any]:
@@ -157,5 +163,7 @@ def describe_export(policy: StoppingPolicy, program: ExportedStep) -> dict[str, 
         "time_step": float(rule.time_step),
         "time_unit": policy.time_unit,
         "fingerprint": rule.fingerprint,
-        "calibration": None if policy.calibration is None else policy.calibration._asdict(),
+        "calibration": None if policy.calibration is None else policy.calibration.plain(),
+        "reference": policy.reference,  # largest margin and distance of the calibration paths
+        "forecast": None if policy.learnt_forecast is None else policy.learnt_forecast.listed(),
     }

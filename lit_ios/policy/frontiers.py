@@ -21,6 +21,14 @@ from lit_ios.trajectories import FloatArray
 MOST_LEVELS = 500
 
 
+class OperatingPoint(NamedTuple):
+    """What one threshold does."""
+
+    event_miss_rate: float
+    time_to_event: float
+    false_alarm_rate: float  # NaN without censored paths
+
+
 class FrontierCurve(NamedTuple):
     """Missed events against time to event for every threshold; (K,) where not said otherwise."""
 
@@ -30,7 +38,8 @@ class FrontierCurve(NamedTuple):
     band_rate: FloatArray  # (L,) all event-miss rates there can be, or many of them; rising
     low: FloatArray  # (L,) bootstrap band of the time to event at these, over paths
     high: FloatArray
-    chosen: tuple[float, float]  # event-miss rate and time to event of the policy's threshold
+    chosen: OperatingPoint  # of the policy's threshold
+    false_alarm_rate: FloatArray  # share of censored paths that are stopped (M7); NaN without any
 
 
 def frontier_curve(
@@ -50,15 +59,27 @@ def frontier_curve(
         band_rate = band_rate[torch.linspace(0, events - 1, MOST_LEVELS).long()]
     low, high = frontier_bands(found, batch.stopped, band_rate, draws, seed)
     measured = measure(margin, batch, threshold)
+    thresholds = _between(curve.threshold)[first]
     return FrontierCurve(
         event_miss_rate=levels.numpy(),
         time_to_event=at_levels(curve, levels).numpy(),
-        threshold=_between(curve.threshold)[first].numpy(),
+        threshold=thresholds.numpy(),
         band_rate=band_rate.numpy(),
         low=low.numpy(),
         high=high.numpy(),
-        chosen=(measured.event_miss_rate, measured.time_to_event),
+        chosen=OperatingPoint(
+            measured.event_miss_rate, measured.time_to_event, measured.false_alarm_rate
+        ),
+        false_alarm_rate=_false_alarms(margin, batch, thresholds).numpy(),
     )
+
+
+def _false_alarms(margin: Tensor, batch: PathBatch, threshold: Tensor) -> Tensor:
+    """Return the share of censored paths that each threshold stops; NaN without any; (K,)."""
+    lowest = torch.full((len(batch.stopped),), -torch.inf, dtype=torch.double)
+    highest = lowest.scatter_reduce(0, batch.path, margin.double(), "amax")[~batch.stopped]
+    stopped = len(highest) - torch.searchsorted(highest.sort().values, threshold)
+    return stopped / len(highest) if len(highest) else torch.full_like(threshold, torch.nan)
 
 
 def _between(threshold: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from lit_ios.carry import Advanced, Missing, advance
-from lit_ios.live import LiveRule, Observations
+from lit_ios.live import Forecast, LiveRule, Observations
 from lit_ios.rule import StoppingRule
 from lit_ios.rule.numpy_parts import NumpyParts, OneRow, numpy_parts
 from lit_ios.trajectories import FloatArray
@@ -41,12 +41,13 @@ class TorchStep:
             return Advanced(*(values.numpy() for values in judged))
 
 
-def live_rule(rule: StoppingRule, time_unit: str) -> LiveRule:
+def live_rule(rule: StoppingRule, time_unit: str, forecast: Forecast | None = None) -> LiveRule:
     """Return a rule for live paths, with its threshold as it is now.
 
     Args:
         rule: in double precision, in evaluation.
         time_unit: of dates.
+        forecast: that was learnt for the rule.
     """
     parts, encoder = numpy_parts(rule), rule.encoder
     return LiveRule(
@@ -61,4 +62,5 @@ def live_rule(rule: StoppingRule, time_unit: str) -> LiveRule:
         one=None if parts is None else OneRow(parts),
         names=rule.current_names,
         missing=encoder.missing,
+        forecast=forecast,
     )

@@ -24,14 +24,26 @@ from lit_ios.checkpoints import (
 )
 from lit_ios.checks import UserError, check_number
 from lit_ios.data_record import TableColumns
-from lit_ios.live import LiveRule, Stream, Streams
+from lit_ios.live import Forecast, LiveRule, Monitor, Stream, Streams
+from lit_ios.live.monitor import open_monitor
+from lit_ios.live.path_scores import PathScores
 from lit_ios.live.rule import warn_if_unusual
-from lit_ios.policy.calibration import Calibration, Choose, Goal, calibrate
+from lit_ios.policy.calibration import Calibration, Choose, calibrate, short_forms
 from lit_ios.policy.explanations import Explanation, explain
 from lit_ios.policy.exports import export
+from lit_ios.policy.forecast_columns import (
+    FORECAST_COLUMNS,
+    ForecastColumns,
+    forecast_columns,
+)
+from lit_ios.policy.forecasts import kept_forecast, learn, read_forecast
 from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
+from lit_ios.policy.labels import given_labels, group_masks
 from lit_ios.policy.live import live_rule
-from lit_ios.recognition import calibration_note, fingerprints, recognised
+from lit_ios.policy.monitoring import path_scores, refuse_known
+from lit_ios.promises.base import Promise
+from lit_ios.promises.choice import check_promises
+from lit_ios.recognition import calibration_note, fingerprints, recognised, twins
 from lit_ios.rule import Decisions, StoppingRule, load_rule
 from lit_ios.times import as_time
 from lit_ios.trajectories import FloatArray, Trajectory, TrajectorySet
@@ -62,7 +74,8 @@ class StoppingPolicy:
         self._about, self._checkpoint = dict(about or {}), checkpoint
         self._live: LiveRule | None = None
         calibration = self._about.get("calibration")
-        self.calibration = None if calibration is None else Calibration(**calibration)
+        self.calibration = None if calibration is None else Calibration.from_plain(calibration)
+        self.learnt_forecast = read_forecast(self._about, self.rule)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made of the weights."""
@@ -73,16 +86,21 @@ class StoppingPolicy:
         """Read a checkpoint; no trainer and no data are needed.
 
         Args:
-            file: a checkpoint that training or `save` wrote.
+            file: a checkpoint that training or `save` wrote, or a run folder.
             allow: packages of your own that the checkpoint may name classes of.
         """
         content = read_checkpoint(file)
         about = content["lit_ios"]
         try:
             rule = load_rule(about["rule"], rule_weights(content), allow)
+            return cls(rule, about, content)
         except (UserError, KeyError) as error:
-            raise UserError(f"{file}: {error}") from None
-        return cls(rule, about, content)
+            raise UserError(f"{file}: {str(error)[:500]}") from None
+        except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{file} is damaged: its record cannot be read ({type(error).__name__}); take "
+                "another copy of it"
+            ) from None
 
     @classmethod
     def of(cls, module: Any) -> StoppingPolicy:
@@ -95,8 +113,9 @@ class StoppingPolicy:
         content = dict(self._checkpoint or rule_content(self.rule, self._about))
         threshold = torch.tensor(self.threshold, dtype=torch.float64)
         content["state_dict"] = content["state_dict"] | {"rule.threshold": threshold}
-        promised = None if self.calibration is None else self.calibration._asdict()
-        content["lit_ios"] = content["lit_ios"] | self._about | {"calibration": promised}
+        promised = None if self.calibration is None else self.calibration.plain()
+        kept = {"calibration": promised, "forecast": kept_forecast(self.learnt_forecast)}
+        content["lit_ios"] = content["lit_ios"] | self._about | kept
         write_checkpoint(content, file)
 
     # What it is ----------------------------------------------------------------------------------
@@ -181,6 +200,44 @@ class StoppingPolicy:
             time: column of times; by default as in training.
             **roles: further arguments of TableRoles: sort, missing, time_unit.
         """
+        return self._decided(table, path, time, FORECAST_COLUMNS, roles)
+
+    def forecast(
+        self,
+        table: Table,
+        path: str | None = None,
+        time: str | None = None,
+        *,
+        horizons: Sequence[float] | None = None,
+        quantiles: Sequence[float] = FORECAST_COLUMNS.quantiles,
+        **roles: Any,
+    ) -> Any:
+        """Judge every row as `predict` does, and say how long is left there.
+
+        The columns are `remaining_low`, `remaining_low_at_stop`, `remaining_median` and others of
+        the quantiles, and `stop_within_…` of the horizons, in the data's unit of time.
+
+        Args:
+            table: as for `predict`.
+            path: as for `predict`.
+            time: as for `predict`.
+            horizons: times left to give probabilities for; by default those of `learn_forecast`.
+            quantiles: of the time left.
+            **roles: as for `predict`.
+        """
+        if self.learnt_forecast is None:
+            raise UserError("no forecast was learnt: learn_forecast(data), or lit-ios forecast RUN")
+        wanted = ForecastColumns(None if horizons is None else tuple(horizons), tuple(quantiles))
+        return self._decided(table, path, time, wanted, roles)
+
+    def _decided(
+        self,
+        table: Table,
+        path: str | None,
+        time: str | None,
+        wanted: ForecastColumns,
+        roles: dict[str, Any],
+    ) -> Any:
         import pyarrow as pa
 
         from lit_ios.policy.decision_tables import decision_table, warn_of_strangers
@@ -194,7 +251,9 @@ class StoppingPolicy:
         decisions = list(self.decide(paths, known.missing))
         order = np.argsort(rows, kind="stable")
         names = self.rule.current_names
-        result = decision_table(named.take(pa.array(rows)), decisions, names, order)
+        learnt, batch = self.learnt_forecast, path_batch(paths)
+        left = forecast_columns(learnt, batch, decisions, self.threshold, wanted)
+        result = decision_table(named.take(pa.array(rows)), decisions, names, order, left)
         warn_of_strangers(result)
         return same_kind(table, result, rows[order])
 
@@ -213,17 +272,18 @@ class StoppingPolicy:
         for batch in _batches(paths):
             with torch.inference_mode():
                 decided = self.rule.scan(batch, details=details, missing=fills)
-            if paths.gaps:
-                self._refuse_gaps(decided, batch, paths)
+            self._refuse_unjudged(decided, batch, paths)
             yield decided  # outside: whoever does not ask for the rest is not left in that mode
 
-    def _refuse_gaps(self, decided: Decisions, batch: PathBatch, paths: TrajectorySet) -> None:
-        """Refuse rows that cannot be judged because nothing stands in for what is missing."""
-        bad = decided.margin.isnan()
+    def _refuse_unjudged(self, decided: Decisions, batch: PathBatch, paths: TrajectorySet) -> None:
+        """Refuse rows without a margin: with gaps that nothing fills, or numbers that overflow."""
+        bad = ~decided.margin.isfinite()
         if bad.any():
             row = int(bad.int().argmax())
             name = paths.names[int(batch.number[batch.path[row]])]
-            why = self.rule.encoder.gap(batch.columns[row].numpy())
+            raw = batch.columns[row].numpy()
+            why = "the rule gives no finite margin for these numbers"
+            why = self.rule.encoder.gap(raw) if np.isnan(raw).any() else why
             raise UserError(f"path {name!r}, row {int(batch.step[row]) + 1}: {why}")
 
     def margins(self, paths: TrajectorySet) -> FloatArray:
@@ -251,14 +311,32 @@ class StoppingPolicy:
         return source_paths(open_any(table, known), known, training=False)[0]
 
     def _labelled(
-        self, data: Table | TrajectorySet, path: str | None, time: str | None, **roles: Any
-    ) -> TrajectorySet:
-        """Return paths whose stops are known."""
+        self,
+        data: Table | TrajectorySet,
+        path: str | None,
+        time: str | None,
+        per: str | Sequence[Any] | None = None,
+        **roles: Any,
+    ) -> tuple[TrajectorySet, list[str] | None]:
+        """Return paths whose stops are known, and the group of each."""
         if isinstance(data, TrajectorySet):
-            return data
+            return data, given_labels(per, len(data))
+        from lit_ios.policy.labels import group_column, path_labels
+        from lit_ios.policy.tables import open_any, table_roles
+        from lit_ios.readers.table import source_paths
+
         if "stop" not in roles and "censored" not in roles:
-            roles |= {"stop": self.table.stop, "censored": self.table.censored}
-        return self.paths(data, path, time, **roles)
+            trained = self.table
+            roles |= {"stop": trained.stop, "censored": trained.censored}
+            if "events" not in roles:
+                roles.setdefault("event_time", trained.event_time)
+        known = table_roles(self.rule.encoder, self.table, path, time, **roles)
+        source = open_any(data, known)
+        column = group_column(source, per) if isinstance(per, str) else None
+        paths, rows = source_paths(source, known, training=False)
+        if column is not None:
+            return paths, path_labels(column, str(per), paths, rows)
+        return paths, given_labels(per, len(paths))
 
     # Live paths ----------------------------------------------------------------------------------
 
@@ -278,7 +356,7 @@ class StoppingPolicy:
     def live(self) -> LiveRule:
         """The rule as live paths use it, with the threshold as it is now."""
         if self._live is None:
-            self._live = live_rule(self.rule, self.time_unit)
+            self._live = live_rule(self.rule, self.time_unit, self.learnt_forecast)
         return self._live
 
     # The threshold -------------------------------------------------------------------------------
@@ -286,55 +364,82 @@ class StoppingPolicy:
     def calibrate(
         self,
         data: Table | TrajectorySet,
+        *promises: Promise,
         path: str | None = None,
         time: str | None = None,
-        *,
         max_event_miss_rate: float | None = None,
+        max_false_alarm_rate: float | None = None,
+        confidence: float | None = None,
         miss_cost: float | None = None,
         time_cost: float | None = None,
+        alarm_cost: float | None = None,
         choose: Choose | None = None,
+        lead: float | None = None,
+        per: str | Sequence[Any] | None = None,
         allow_known_paths: bool = False,
         **roles: Any,
     ) -> Calibration:
         """Choose the threshold on paths the model was not trained on.
 
-        By `max_event_miss_rate` the highest threshold that keeps the mean miss rate on fresh paths
-        at or below it, whatever their law (conformal risk control); by `miss_cost` and
-        `time_cost` the cheapest one; by neither the one of the highest balanced accuracy.
+            policy.calibrate(fresh, MissRate(0.05, confidence=0.95), FalseAlarms(0.2))
+
+        The threshold keeps all promises (`lit_ios.promises`) on paths exchangeable with these; of
+        those that do, the one that serves the goal among them best. Without any, it is the one of
+        the highest balanced accuracy. A path that is there twice under two names counts once.
 
         Args:
             data: a table (see `predict`), a file or a TrajectorySet, with stops.
+            *promises: to keep.
             path: column that names the path; by default as in training.
             time: column of times; by default as in training.
-            max_event_miss_rate: level α in (0, 1) of the guarantee.
-            miss_cost: cost of a missed event.
-            time_cost: cost of one unit of time between the policy's stop and the event.
+            max_event_miss_rate: short for MissRate.
+            max_false_alarm_rate: short for FalseAlarms.
+            confidence: of the two; None for promises in the mean.
+            miss_cost: short for Cost(miss=…), with `time_cost` and `alarm_cost`.
+            time_cost: of a unit of time between the policy's stop and the event.
+            alarm_cost: of a censored path that is stopped.
             choose: a function of your own from the margins of all rows and their paths (a
-                PathBatch) to the threshold.
-            allow_known_paths: take paths that look like those of training, too. Where rows hold few
-                different numbers, a fresh path can be the same as one that was trained on.
+                PathBatch) to the threshold; nothing is promised of it.
+            lead: time by which a stop must come before the event; by default as in training.
+            per: column of groups, or a name for each path: promises are kept within each group
+                that is large enough.
+            allow_known_paths: take paths that look like those of training, and those that are there
+                twice. Where rows hold few different numbers, fresh paths can be the same.
             **roles: further arguments of TableRoles: stop, censored, sort, missing.
         """
-        goal = Goal(max_event_miss_rate, miss_cost, time_cost, choose)
-        goal.check()
-        paths = self._labelled(data, path, time, **roles)
+        wanted = [*promises, *short_forms(
+            max_event_miss_rate, max_false_alarm_rate, confidence, miss_cost, time_cost, alarm_cost
+        )]  # fmt: skip
+        check_promises(wanted)
+        if choose is not None and wanted:
+            raise UserError("choose by promises or by a function, not by both")
+        paths, labels = self._labelled(data, path, time, per, **roles)
         if not allow_known_paths:
             self._refuse_known_paths(paths, "training", "trained on")
-        if max_event_miss_rate is not None and not allow_known_paths:
-            self._refuse_known_paths(paths, "validation", "used to choose the epoch")
-        found = calibrate(self._margins(paths, roles.get("missing")), path_batch(paths), goal)
+            if any(promise.prefers is not None for promise in wanted):
+                self._refuse_known_paths(paths, "validation", "used to choose the epoch")
+            paths, labels = _each_once(paths, labels)
+        batch = path_batch(paths, lead=self.lead if lead is None else lead)
+        margins = self._margins(paths, roles.get("missing"))
+        found = calibrate(margins, batch, wanted, choose, group_masks(labels))
         self.threshold = found.threshold
         self.calibration = found
         self._about["calibrated_on"] = fingerprints(paths)
+        self._about["reference"] = path_scores(self, paths, roles.get("missing"))._asdict()
         return found
+
+    @property
+    def lead(self) -> float:
+        """Time by which stops had to come before events where it was validated (M8)."""
+        return float(self._about.get("lead", 0.0))
 
     def _refuse_known_paths(self, paths: TrajectorySet, part: str, what: str) -> None:
         met = recognised(paths, self._about.get(part, {}))
         if met:
             raise UserError(
                 f"{len(met)} of the {len(paths)} calibration paths were {what}, e.g. {met[0]!r}: "
-                "a threshold chosen on them would promise too much; if they only look the same, "
-                "allow_known_paths takes them"
+                "what is chosen on them would promise too much; if they only look the same, "
+                "allow_known_paths=True takes them"
             )
 
     @property
@@ -351,9 +456,10 @@ class StoppingPolicy:
         *,
         draws: int = 200,
         seed: int = 0,
+        lead: float | None = None,
         **roles: Any,
     ) -> FrontierCurve:
-        """Return the trade-off between missed events and lost time (M5), with a bootstrap band.
+        """Return the trade-off between missed events, lost time (M5) and false alarms (M7).
 
         Args:
             data: a table (see `predict`), a file or a TrajectorySet, with stops.
@@ -361,16 +467,104 @@ class StoppingPolicy:
             time: column of times; by default as in training.
             draws: bootstrap samples of paths.
             seed: of the samples.
+            lead: time by which a stop must come before the event; by default as in training.
             **roles: further arguments of TableRoles.
         """
         check_number("draws", draws, at_least=1)
-        paths = self._labelled(data, path, time, **roles)
+        paths, _ = self._labelled(data, path, time, **roles)
         if not paths.stopped.any():
             raise UserError("no path was stopped: there is nothing to miss")
         if (note := calibration_note(paths, self._about)) is not None:
             warnings.warn(note, stacklevel=2)
         margins = self._margins(paths, roles.get("missing"))
-        return frontier_curve(margins, path_batch(paths), self.threshold, draws, seed)
+        batch = path_batch(paths, lead=self.lead if lead is None else lead)
+        return frontier_curve(margins, batch, self.threshold, draws, seed)
+
+    # In use --------------------------------------------------------------------------------------
+
+    def monitor(
+        self,
+        saved: Mapping[str, Any] | None = None,
+        *,
+        alarm_probability: float | None = None,
+        seed: int | None = None,
+    ) -> Monitor:
+        """Watch whether finished paths still look like those of calibration; see `Monitor`.
+
+        Args:
+            saved: what `state` of a monitor returned, to go on from there.
+            alarm_probability: largest probability that an alarm is ever raised although nothing
+                changes; 0.01 by default.
+            seed: of the random numbers that decide between equal values; 0 by default.
+        """
+        promised = None if self.calibration is None else self.calibration.plain()
+        about = {"reference": self.reference, "calibration": promised}
+        return open_monitor(about, self.threshold, self.rule.fingerprint, saved,
+                            alarm_probability, seed, self._scores)  # fmt: skip
+
+    @property
+    def reference(self) -> dict[str, Any] | None:
+        """Largest margin and distance of each calibration path, whatever the threshold is now."""
+        return self._about.get("reference")
+
+    def _scores(
+        self,
+        data: Table | TrajectorySet,
+        path: str | None = None,
+        time: str | None = None,
+        allow_known_paths: bool = False,
+        **roles: Any,
+    ) -> tuple[Sequence[str], PathScores]:
+        """Return names and scores of finished paths."""
+        paths, _ = self._labelled(data, path, time, **roles)
+        if not allow_known_paths:
+            refuse_known(paths, self._about)
+        return paths.names, path_scores(self, paths, roles.get("missing"))
+
+    def learn_forecast(
+        self,
+        data: Table | TrajectorySet,
+        path: str | None = None,
+        time: str | None = None,
+        *,
+        confidence: float = 0.9,
+        horizons: Sequence[float] = (),
+        seed: int = 0,
+        allow_known_paths: bool = False,
+        **roles: Any,
+    ) -> Forecast:
+        """Learn how long is left at a row (M9), on paths the model was not trained on.
+
+        From then on tables and live paths say it. It depends on the margins, whatever the
+        threshold; `docs/policy.md` says what is promised of its lower bounds.
+
+        Args:
+            data: a table (see `predict`), a file or a TrajectorySet, with stops.
+            path: column that names the path; by default as in training.
+            time: column of times; by default as in training.
+            confidence: with which lower bounds of the time left hold.
+            horizons: times left that `predict` gives probabilities for.
+            seed: of the half of the paths that bounds are made of; the other half tests them.
+            allow_known_paths: as for `calibrate`.
+            **roles: further arguments of TableRoles: stop, censored, sort, missing.
+        """
+        paths, _ = self._labelled(data, path, time, **roles)
+        if not allow_known_paths:
+            self._refuse_known_paths(paths, "training", "trained on")
+            self._refuse_known_paths(paths, "validation", "used to choose the epoch")
+            paths, _ = _each_once(paths, None)
+        if met := recognised(paths, self._about.get("calibrated_on") or {}):
+            warnings.warn(
+                f"the threshold was chosen on {len(met)} of these {len(paths)} paths: what is "
+                "promised of first stops may not hold, other bounds do",
+                stacklevel=2,
+            )
+        margins = self._margins(paths, roles.get("missing"))
+        self.learnt_forecast = learn(
+            margins, path_batch(paths), self.rule.fingerprint, confidence, tuple(horizons), seed
+        )
+        self._live = None
+        return self.learnt_forecast
 
     # Beyond --------------------------------------------------------------------------------------
 
@@ -413,3 +607,20 @@ class StoppingPolicy:
 def _batches(paths: TrajectorySet) -> Iterator[PathBatch]:
     groups = path_groups(paths, np.arange(len(paths)), ROWS_AT_ONCE)
     return (path_batch(paths, group) for group in groups)
+
+
+def _each_once(
+    paths: TrajectorySet, labels: list[str] | None
+) -> tuple[TrajectorySet, list[str] | None]:
+    """Leave out paths that are there under another name as well, and name them."""
+    again = twins(paths)
+    if not again:
+        return paths, labels
+    later, first = next(iter(again.items()))
+    warnings.warn(
+        f"{len(again)} of the {len(paths)} paths are there twice, e.g. {paths.names[later]!r} has "
+        f"the rows of {paths.names[first]!r}: each counts once (allow_known_paths counts all)",
+        stacklevel=3,
+    )
+    kept = [number for number in range(len(paths)) if number not in again]
+    return paths.select(kept), None if labels is None else [labels[number] for number in kept]

@@ -91,7 +91,7 @@ def table_roles(
         old if new is None else new for new, old in ((path, trained.path), (time, trained.time))
     )
     if path is None or time is None:
-        raise UserError("name the columns of paths and times: path='…', time='…' (--path, --time)")
+        raise UserError("name the columns of paths and times: path='…', time='…'")
     named = {"path", "time", "features", "categories"}  # by path, time and the rule
     check_arguments(roles, {field.name for field in fields(TableRoles)} - named)
     given = plain_roles(path=path, time=time, **roles)
@@ -104,7 +104,7 @@ def table_roles(
 def plain_roles(**roles: Any) -> dict[str, Any]:
     """Return arguments of TableRoles as it takes them, without those that are None."""
     given = {name: value for name, value in roles.items() if value is not None}
-    for name in ("path", "time", "stop", "censored"):
+    for name in ("path", "time", "stop", "censored", "event_time"):
         if not isinstance(given.get(name, ""), str):
             raise UserError(
                 f"{name} must be the name of one column, got {_kind_of(given[name])}: {name}='…'"

@@ -6,30 +6,15 @@ the content of files. Only names are taken from it; values are quoted from the c
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, nearest
 from lit_ios.program.short import SHORT
 
-LIKE = 0.6  # share of letters in common from which on a word may have been meant
 LONG = 60  # characters of a value that are quoted
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most like this one, if one is."""
-    plain = {name.lower().replace("_", "-"): name for name in known}
-    like = difflib.SequenceMatcher(b=word.lower().replace("_", "-"))
-
-    def likeness(name: str) -> float:
-        like.set_seq1(name)
-        return like.ratio()
-
-    best = max(sorted(plain), key=likeness, default="")
-    return plain[best] if best and likeness(best) >= LIKE else None
 
 
 def no_option(option: str, known: Iterable[str], otherwise: str) -> UserError:

@@ -59,7 +59,7 @@ def parser_of(command: str, program: str = "lit-ios") -> Parser:
         epilog=EXAMPLES.format(program=program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    if command in ("predict", "calibrate", "explain", "export"):
+    if command in ("predict", "calibrate", "forecast", "explain", "export", "monitor"):
         parser.add_argument("run", nargs="?", metavar="RUN", help="a run folder or a checkpoint")
         parser.add_argument("--ckpt_path", metavar="RUN", help="the same")
     if command not in ("inspect", "runs"):
@@ -85,9 +85,10 @@ def _add_table(parser: Parser, command: str) -> None:
             group.add_argument(short.option, action="store_true", default=None, help=short.help)
         else:
             several = "+" if short.kind == "list" else None
+            kind = positive if short.kind == "count" else str
             # %% since argparse fills in help texts
             text = short.help.replace("%", "%%")
-            group.add_argument(short.option, nargs=several, metavar="X", help=text)
+            group.add_argument(short.option, nargs=several, type=kind, metavar="X", help=text)
 
 
 def _add_inspect(parser: Parser) -> None:
@@ -97,13 +98,34 @@ def _add_inspect(parser: Parser) -> None:
 def _add_calibrate(parser: Parser) -> None:
     parser.add_argument(
         "--max-event-miss-rate", type=float, metavar="ALPHA",
-        help="guarantee at most this share of missed events in the mean over fresh paths",
+        help="promise at most this share of missed events on fresh paths",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-false-alarm-rate", type=float, metavar="ALPHA",
+        help="promise at most this share of false alarms on fresh censored paths",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-alarms-per-time", type=float, metavar="RATE",
+        help="promise at most so many alarms per unit of observed time",
+    )  # fmt: skip
+    parser.add_argument(
+        "--confidence", type=float, metavar="P",
+        help="keep the promises with this probability over calibrations (default: in the mean)",
     )  # fmt: skip
     parser.add_argument("--miss-cost", type=float, help="cost of a missed event")
     parser.add_argument("--time-cost", type=float, help="cost of a unit of lost time")
+    parser.add_argument("--alarm-cost", type=float, help="cost of a false alarm (default: 0)")
+    parser.add_argument(
+        "--balanced", action="store_true",
+        help="of the thresholds that keep the promises, take that of the best balanced accuracy",
+    )  # fmt: skip
+    _add_lead(parser)
+    parser.add_argument(
+        "--per", metavar="COLUMN", help="keep the promises within each group that it names"
+    )
     parser.add_argument(
         "--split", choices=("val", "test"),
-        help="without FILE, paths of the run to take (default: val; test for a guarantee, since "
+        help="without FILE, paths of the run to take (default: val; test for a promise, since "
         "the validation paths chose the epoch, and for members that leave out folds)",
     )  # fmt: skip
     parser.add_argument(
@@ -117,12 +139,40 @@ def _add_calibrate(parser: Parser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="also over one that is there")
 
 
+def _add_forecast(parser: Parser) -> None:
+    parser.add_argument(
+        "--confidence", type=float, default=0.9,
+        help="with which lower bounds of the time left hold (default: 0.9)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--within", type=float, nargs="+", default=[], metavar="TIME",
+        help="times for which predict gives the probability that the stop comes within them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-known-paths", action="store_true",
+        help="take paths that look like those of training, too: if rows hold few different numbers",
+    )  # fmt: skip
+    parser.add_argument(
+        "--output", type=Path,
+        help="checkpoint to write (default: forecast.ckpt beside the checkpoint)",
+    )  # fmt: skip
+    parser.add_argument("--overwrite", action="store_true", help="also over one that is there")
+
+
+def _add_lead(parser: Parser) -> None:
+    parser.add_argument(
+        "--lead", type=float, metavar="TIME",
+        help="time by which a stop must come before the event (default: as in training)",
+    )  # fmt: skip
+
+
 def _add_frontier(parser: Parser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders or checkpoints")
     parser.add_argument("--split", choices=("val", "test"), default="test", help="(default: test)")
     parser.add_argument(
         "--draws", type=positive, default=200, help="bootstrap samples (default: 200)"
     )
+    _add_lead(parser)
     parser.add_argument(
         "--output", type=Path, default=Path("frontier.png"), help="(default: frontier.png)"
     )
@@ -134,6 +184,7 @@ def _add_predict(parser: Parser) -> None:
         help="CSV or Parquet file (default: decisions.csv; of the run's own test paths: "
         "predictions.csv in a new run folder)",
     )  # fmt: skip
+    _add_safe_csv(parser)
 
 
 def _add_explain(parser: Parser) -> None:
@@ -148,20 +199,48 @@ def _add_export(parser: Parser) -> None:
     parser.add_argument("out", nargs="?", metavar="OUT", help="….onnx, or ….pt2 for torch.export")
 
 
+def _add_monitor(parser: Parser) -> None:
+    parser.add_argument(
+        "--state", type=Path, metavar="JSON",
+        help="file that keeps the paths so far: read if it is there, then written",
+    )  # fmt: skip
+    parser.add_argument(
+        "--alarm-probability", type=float, metavar="DELTA",
+        help="largest probability that an alarm is ever raised although nothing changes "
+        "(default: 0.01, or that of the state)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow-known-paths", action="store_true",
+        help="take paths that look like those of training or calibration, too",
+    )  # fmt: skip
+    parser.add_argument("--output", type=Path, help="PNG file to draw the evidence in")
+    parser.add_argument("--fail-on-alarm", action="store_true", help="end with 1 if there is one")
+
+
 def _add_runs(parser: Parser) -> None:
     parser.add_argument("folder", nargs="?", default="runs", metavar="FOLDER", help="(runs)")
     parser.add_argument("--sort", metavar="COLUMN", help="column to sort by (default: the folder)")
     parser.add_argument("--reverse", action="store_true", help="the largest first")
     parser.add_argument("--all", action="store_true", help="also candidates of auto runs")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table to a CSV file")
+    _add_safe_csv(parser)
+
+
+def _add_safe_csv(parser: Parser) -> None:
+    parser.add_argument(
+        "--safe-csv", action="store_true",
+        help="put an apostrophe before text that a spreadsheet would take for a formula",
+    )  # fmt: skip
 
 
 _ADD = {
     "inspect": _add_inspect,
     "calibrate": _add_calibrate,
+    "forecast": _add_forecast,
     "frontier": _add_frontier,
     "predict": _add_predict,
     "explain": _add_explain,
     "export": _add_export,
+    "monitor": _add_monitor,
     "runs": _add_runs,
 }

@@ -3,97 +3,171 @@
 from __future__ import annotations
 
 import math
+import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, nearest
+from lit_ios.files import write_figure
+from lit_ios.found import refuse_link
 from lit_ios.policy import Calibration, StoppingPolicy
-from lit_ios.program.mistakes import nearest
+from lit_ios.policy.calibration import Estimate, Group, short_forms
+from lit_ios.policy.frontiers import OperatingPoint
+from lit_ios.program.monitoring import monitor
 from lit_ios.program.places import find_checkpoint
 from lit_ios.program.uses import roles_of
+from lit_ios.promises import AlarmsPerTime, Balanced, Promise
 from lit_ios.trajectories import TrajectorySet
 
 
 def calibrate(options: Namespace) -> None:
     """Choose the threshold and write it to a new checkpoint."""
     checkpoint = find_checkpoint(options.run)
+    if options.output is None:
+        refuse_link(checkpoint.absolute().parent)
     target = options.output or checkpoint.with_name("calibrated.ckpt")
     if target.exists() and not options.overwrite:
         raise UserError(f"{target} is there already: give --output FILE or --overwrite")
     policy = StoppingPolicy.load(checkpoint, options.allow)
-    guarantee = options.max_event_miss_rate is not None
+    promises = _promises(options)
+    kept = any(promise.prefers is not None for promise in promises)
     folds = policy.validates_on_training_paths
-    split = options.split or ("test" if guarantee or folds else "val")
+    split = options.split or ("test" if kept or folds else "val")
     data, columns = _data(options, checkpoint, split)
     if options.data is None:
         print(f"calibrating on the {split} paths of the run: measure on others from here on")
     before = policy.threshold
     found = policy.calibrate(
-        data, max_event_miss_rate=options.max_event_miss_rate, miss_cost=options.miss_cost,
-        time_cost=options.time_cost, allow_known_paths=options.allow_known_paths, **columns,
+        data, *promises, lead=options.lead, per=options.per,
+        allow_known_paths=options.allow_known_paths, **columns,
     )  # fmt: skip
     policy.save(target)
     _print_calibration(found, before, policy.table.unit)
-    print(f"written to {target}")
+    print(f"written to {target}: give that in place of the run to decide by it")
+
+
+def _promises(options: Namespace) -> list[Promise]:
+    """Return what the options promise."""
+    rate, sure = options.max_alarms_per_time, options.confidence
+    others = (options.max_event_miss_rate, options.max_false_alarm_rate)
+    made: list[Promise] = [] if rate is None else [AlarmsPerTime(rate, confidence=sure)]
+    made += [Balanced()] if options.balanced else []
+    sure = None if rate is not None and others == (None, None) else sure
+    return made + short_forms(
+        *others, sure, options.miss_cost, options.time_cost, options.alarm_cost
+    )
 
 
 def _print_calibration(found: Calibration, before: float, unit: str) -> None:
     print(f"threshold           {found.threshold:.6g}  (was {before:.6g})")
     if math.isinf(found.threshold):
         print("                    never to stop is best by this rule")
-    if found.level is not None:
-        print(f"event-miss rate     at most {found.level:g} in the mean over fresh paths")
-    print(f"on these {found.paths} paths, {found.events} of them stopped:")
-    print(f"  event-miss rate   {found.event_miss_rate:.4f}")
-    if (false := found.false_alarm_rate) is not None:
-        print(f"  false alarms      {false:.4f} of {found.censored} censored paths")
-    print(f"  stopped at once   {found.stopped_at_first_row:.4f} of all paths, at their first row")
-    print(f"  time to event     {found.time_to_event:.4g}{unit}, mean")
+    for i, words in enumerate(found.words):
+        print(f"{'' if i else 'chosen for':19s} {words}")
+    if len([promise for promise in found.promises if promise.get("confidence")]) > 1:
+        print(f"{'':19s} promises with a confidence are kept together with it")
+    print(f"on these {found.paths} paths, {found.events} of them stopped (95 % intervals):")
+    lead = f", a stop counting up to {found.lead:g}{unit} before the event" if found.lead else ""
+    if found.event_miss_rate is not None:
+        print(f"  event-miss rate   {_shown(found.event_miss_rate)}{lead}")
+    if found.false_alarm_rate is not None:
+        of = f"of {found.censored} censored paths"
+        print(f"  false alarms      {_shown(found.false_alarm_rate)} {of}")
+    at_once = _shown(found.stopped_at_first_row)
+    print(f"  stopped at once   {at_once} of all paths, at their first row")
+    print(f"  time to event     {_shown(found.time_to_event, 3)}{unit}, mean")
     print(f"  balanced accuracy {found.balanced_accuracy:.4f}")
-    if found.stopped_at_first_row == 1:
+    for group in found.groups:
+        print(f"  {_group_words(group)}")
+    if found.stopped_at_first_row.value == 1:
         print("the rule stops each of these paths at its first row: it says nothing")
+
+
+def forecast(options: Namespace) -> None:
+    """Learn how long is left at a row and write it to a new checkpoint."""
+    checkpoint = find_checkpoint(options.run)
+    target = options.output or checkpoint.with_name("forecast.ckpt")
+    if target.exists() and not options.overwrite:
+        raise UserError(f"{target} is there already: give --output FILE or --overwrite")
+    policy = StoppingPolicy.load(checkpoint, options.allow)
+    data, columns = _data(options, checkpoint, "test")
+    if options.data is None:
+        print("learning from the test paths of the run: measure on others from here on")
+    found = policy.learn_forecast(
+        data, confidence=options.confidence, horizons=options.within,
+        allow_known_paths=options.allow_known_paths, **columns,
+    )  # fmt: skip
+    policy.save(target)
+    print(f"learnt on {found.paths} paths, {found.events} of them seen to their stop")
+    print(f"lower bounds hold with confidence {found.confidence:g} in the mean over fresh paths")
+    if not found.stop_position(policy.threshold):
+        print("at first stops by this threshold, no bound above 0 can be promised")
+    print(f"written to {target}")
+
+
+def _shown(estimate: Estimate, digits: int = 4) -> str:
+    """Return a number with its interval."""
+    if digits == 4:
+        return f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"
+    return f"{estimate.value:.4g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+
+
+def _group_words(group: Group) -> str:
+    counts = f"{group.missed} of {group.events} events missed"
+    if group.censored:
+        counts += f", {group.false_alarms} of {group.censored} censored paths stopped"
+    note = "" if group.promised else "; too small for the promise, which says nothing of it"
+    return f"{group.name}: {counts}{note}{' (the least favourable)' if group.decisive else ''}"
 
 
 def frontier(options: Namespace) -> None:
     """Draw missed events against lost time for every threshold of some policies."""
     from lit_ios.plotting import frontiers
 
-    curves = {}
+    curves, units = {}, set()
     for run in options.runs:
         checkpoint = find_checkpoint(run)
         policy = StoppingPolicy.load(checkpoint, options.allow)
         data, columns = _data(options, checkpoint, options.split)
-        curve = policy.frontier(data, draws=options.draws, **columns)
+        curve = policy.frontier(data, draws=options.draws, lead=options.lead, **columns)
         folders = checkpoint.resolve().parents
         name = folders[2].name if checkpoint.parent.name == "checkpoints" else checkpoint.stem
         if name in curves:
             name = str(checkpoint)
         curves[name] = curve
-        missed, time = curve.chosen
-        lost = f"{time:.4g}{policy.table.unit}"
-        print(f"{name}: event-miss rate {missed:.4f}, mean time to event {lost}")
-    frontiers(curves).savefig(options.output, dpi=120)
+        units.add(policy.table.unit.strip(" []"))
+        print(f"{name}: {_point(curve.chosen, policy.table.unit)}")
+    unit = units.pop() if len(units) == 1 else ""
+    write_figure(options.output, frontiers(curves, unit))
     print(f"figure  {options.output}")
+
+
+def _point(chosen: OperatingPoint, unit: str) -> str:
+    """Say what a threshold does."""
+    words = f"event-miss rate {chosen.event_miss_rate:.4f}"
+    if not math.isnan(chosen.false_alarm_rate):
+        words += f", false alarms {chosen.false_alarm_rate:.4f}"
+    return f"{words}, mean time to event {chosen.time_to_event:.4g}{unit}"
 
 
 def predict(options: Namespace) -> None:
     """Decide on every row of a table."""
     from lit_ios.policy.decision_tables import write_decisions
 
-    checkpoint = find_checkpoint(options.run)
+    checkpoint = _to_decide_by(options.run)
     table = StoppingPolicy.load(checkpoint, options.allow).predict(
         options.data, **roles_of(options)
     )
-    rows, paths = write_decisions(table, options.output)
+    rows, paths = write_decisions(table, options.output, options.safe_csv)
     print(f"{table.num_rows} decisions  {rows}")
     print(f"first stop of each path  {paths}")
 
 
 def explain(options: Namespace) -> None:
     """Take the decision of one row apart."""
-    checkpoint = find_checkpoint(options.run)
+    checkpoint = _to_decide_by(options.run)
     policy = StoppingPolicy.load(checkpoint, options.allow)
     data, columns = _data(options, checkpoint, "test")
     paths = data if isinstance(data, TrajectorySet) else policy.paths(data, **columns)
@@ -110,7 +184,7 @@ def explain(options: Namespace) -> None:
     for name, share in sorted(found.shares.items(), key=lambda item: -abs(item[1])):
         print(f"    {share:+10.4g}  {name} = {found.values[name]:.4g}")
     if options.output is not None:
-        found.figure().savefig(options.output, dpi=120)
+        write_figure(options.output, found.figure())
         print(f"figure  {options.output}")
 
 
@@ -143,8 +217,20 @@ def _row(
 
 def export(options: Namespace) -> None:
     """Write the policy for other programs."""
-    policy = StoppingPolicy.load(find_checkpoint(options.run), options.allow)
+    policy = StoppingPolicy.load(_to_decide_by(options.run), options.allow)
     print(f"written to {policy.export(Path(options.out))}")
+
+
+def _to_decide_by(run: str) -> Path:
+    """Return the checkpoint of a run; say so if a calibrated one lies beside it."""
+    checkpoint = find_checkpoint(run)
+    calibrated = checkpoint.with_name("calibrated.ckpt")
+    if not Path(run).is_file() and calibrated.is_file():
+        warnings.warn(
+            f"the threshold is that of training: to use the calibrated one, give {calibrated}",
+            stacklevel=2,
+        )
+    return checkpoint
 
 
 def _data(options: Namespace, checkpoint: Path, split: str) -> tuple[Any, dict[str, Any]]:
@@ -156,28 +242,29 @@ def _data(options: Namespace, checkpoint: Path, split: str) -> tuple[Any, dict[s
 
 def run_paths(checkpoint: Path, split: str, allow: Sequence[str] = ()) -> TrajectorySet:
     """Return the paths that the run of a checkpoint validated or tested on."""
-    import yaml
-
     from lit_ios.checkpoints import read_checkpoint
-    from lit_ios.imports import import_class
+    from lit_ios.found import CONFIG, files_read, found_settings
+    from lit_ios.imports import build
     from lit_ios.program.packages import check_packages
 
-    config = checkpoint.absolute().parent.parent / "config.yaml"
+    config = checkpoint.absolute().parent.parent / CONFIG
     if not config.is_file():
         raise UserError(f"{checkpoint}: no config.yaml of its run beside it: give --data FILE")
-    settings = yaml.safe_load(config.read_text()) or {}
-    data = settings.get("data")
-    if data is None:
+    settings = found_settings(config, allow)
+    if "data" not in settings:
         raise UserError(f"{config} says nothing of data: give --data FILE")
+    if files := files_read(settings):
+        print(f"data of the run: {', '.join(files)}")
     check_packages()
     from pytorch_lightning import LightningDataModule
 
     import datamodules
 
-    name = data["class_path"]
-    name = name if "." in name else f"{datamodules.__name__}.{name}"
-    arguments = data["init_args"] | {"seed": settings.get("seed_everything", 0)}
-    module: Any = import_class(name, LightningDataModule, allow)(**arguments)
+    spec = dict(settings["data"])
+    if "." not in spec["class_path"]:
+        spec["class_path"] = f"{datamodules.__name__}.{spec['class_path']}"
+    spec["init_args"] |= {"seed": settings.get("seed_everything") or 0}
+    module: Any = build(f"data of {config}", spec, LightningDataModule, allow)
     module.read_as(read_checkpoint(checkpoint)["lit_ios"]["rule"])
     found: TrajectorySet = getattr(module.splits, split)
     return found
@@ -185,8 +272,10 @@ def run_paths(checkpoint: Path, split: str, allow: Sequence[str] = ()) -> Trajec
 
 COMMANDS = {
     "calibrate": calibrate,
+    "forecast": forecast,
     "frontier": frontier,
     "predict": predict,
     "explain": explain,
     "export": export,
+    "monitor": monitor,
 }

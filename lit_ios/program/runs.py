@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from argparse import Namespace
@@ -10,20 +11,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from lit_ios.checks import UserError
-from lit_ios.program.mistakes import nearest
+from lit_ios.checks import UserError, nearest
+from lit_ios.files import write_text
+from lit_ios.formulas import safe_text
 from lit_ios.program.places import run_folders
+from lit_ios.settings import read_settings
 
 Row = dict[str, Any]
 METRICS = {
     "balanced_accuracy": "test/balanced_accuracy",
     "event_miss_rate": "test/event_miss_rate",
     "false_alarm_rate": "test/false_alarm_rate",
+    "stopped_at_first_row": "test/stopped_at_first_row",
     "time_to_event": "test/time_to_event_mean",
     "epochs": "epochs",
 }
+LARGEST = 1e15  # number that is shown
 COLUMNS = ("run", "data", "variant", "candidate", "seed", *METRICS, "seconds", "date")
 
 
@@ -48,11 +51,16 @@ def list_runs(options: Namespace) -> None:
         rows.reverse()
     print("\n".join(lines(rows)))
     if options.csv is not None:
-        with options.csv.open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS)
+        writer.writeheader()
+        writer.writerows(map(_safe, rows) if options.safe_csv else rows)
+        write_text(options.csv, text.getvalue())
         print(f"\nwritten to {options.csv}")
+
+
+def _safe(row: Row) -> Row:
+    return {n: safe_text(value) if isinstance(value, str) else value for n, value in row.items()}
 
 
 def describe(folder: Path) -> Row:
@@ -60,18 +68,19 @@ def describe(folder: Path) -> Row:
     metrics, settings = _json(folder / "metrics.json"), _yaml(folder / "config.yaml")
     top = folder.parents[1] if folder.parent.name == "candidates" else folder
     data, variant = _names(top)
-    scores = metrics.get("candidates") or {}
-    seconds = [one.get("seconds") for one in scores.values()]
+    scores = _dict(metrics.get("candidates"))
+    seconds = [_number(_dict(one).get("seconds")) for one in scores.values()]
     own = _json(folder / "candidate.json")  # of one of an auto run's candidates
-    row = {name: metrics.get(key) for name, key in METRICS.items()}
+    row = {name: _number(metrics.get(key)) for name, key in METRICS.items()}
+    taken = metrics.get("candidate") if isinstance(metrics.get("candidate"), str) else None
     return row | {
         "run": str(folder),
         "data": data,
         "variant": variant,
-        "candidate": metrics.get("candidate") or (folder.name if top != folder else None),
-        "seed": settings.get("seed_everything"),
-        "epochs": row["epochs"] if row["epochs"] is not None else own.get("epochs"),
-        "seconds": sum(seconds) if seconds and None not in seconds else own.get("seconds"),
+        "candidate": taken or (folder.name if top != folder else None),
+        "seed": _number(settings.get("seed_everything")),
+        "epochs": row["epochs"] if row["epochs"] is not None else _number(own.get("epochs")),
+        "seconds": _sum(seconds) if seconds else _number(own.get("seconds")),
         "date": _date(folder),
     }
 
@@ -111,21 +120,34 @@ def lines(rows: list[Row]) -> list[str]:
 def _text(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    text = f"{value:.4f}" if isinstance(value, float) else str(value)
+    return text if text.isprintable() else repr(text)  # a file cannot steer the terminal
+
+
+def _number(value: Any) -> float | None:
+    """Return a number of a file; None for anything else that it may hold."""
+    return value if isinstance(value, int | float) and abs(value) < LARGEST else None
+
+
+def _sum(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return _dict(found)
 
 
 def _yaml(file: Path) -> dict[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        found = yaml.load(file.read_text(), Loader=loader)
-    except (OSError, ValueError, yaml.YAMLError):
+        return read_settings(file)
+    except UserError:
         return {}
-    return found if isinstance(found, dict) else {}

@@ -7,8 +7,8 @@ import warnings
 from importlib import metadata
 from typing import Any
 
-from lit_ios.checks import UserError
-from lit_ios.program.mistakes import nearest
+from lit_ios.checks import UserError, nearest
+from lit_ios.program.short import as_options
 from lit_ios.program.usage import TRAINING, USES, help_of, usage
 
 COMMANDS = (*TRAINING, *USES)
@@ -20,9 +20,14 @@ def main(args: list[str] | None = None, program: str = "lit-ios") -> int:
     try:
         run(sys.argv[1:] if args is None else list(args), program)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(error_line(error), file=sys.stderr)
         return 1
     return 0
+
+
+def error_line(error: UserError) -> str:
+    """Return what the program says of an error."""
+    return f"error: {as_options(str(error))}"
 
 
 def run(words: list[str], program: str = "lit-ios") -> Any:
@@ -82,10 +87,10 @@ def _use(words: list[str]) -> None:
         raise UserError(str(error)) from None
 
 
-def _show_warning(message: Warning | str, *args: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *args: Any) -> None:
     """Say what looks odd in one line, once, below a progress bar if there is one."""
-    text = f"note: {message}"
-    if text not in _said:
+    text = f"note: {as_options(str(message))}"
+    if text not in _said and not issubclass(category, DeprecationWarning):  # nobody's but ours
         _said.add(text)
         print(text, file=sys.stderr)
 

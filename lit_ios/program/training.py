@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lit_ios.program.jobs import go_on
 from lit_ios.program.packages import check_packages
 from lit_ios.program.words import translate
 from lit_ios.variants import configs_folder
@@ -27,5 +28,7 @@ def train(words: list[str], program: str) -> Any:
     default = configs_folder() / "default.yaml"
     if "--help-all" in written_out:
         return StoppingCLI.run([words[0], "--help"], default)
+    StoppingCLI.program = program
+    written_out = go_on(written_out)
     recipe = auto_run(written_out, default, program)
     return StoppingCLI.run(written_out, default) if recipe is None else recipe.go()

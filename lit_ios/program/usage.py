@@ -13,9 +13,11 @@ USES = {
     "predict": "decide on every row of a table, or of the run's test paths",
     "inspect": "say what a table holds and what would be rejected",
     "calibrate": "choose the threshold on paths that were not trained on",
+    "forecast": "learn how long is left at a row, on paths that were not trained on",
     "frontier": "draw missed events against time to event",
     "explain": "say what the margin at a stop is made of",
     "export": "write the policy for other programs",
+    "monitor": "say whether finished paths still look like those of calibration",
     "runs": "list the runs below a folder with their scores",
 }
 GRAMMAR = {
@@ -25,9 +27,11 @@ GRAMMAR = {
     "predict": "RUN [FILE] [options]",
     "inspect": "FILE [options]",
     "calibrate": "RUN [FILE] [options]",
+    "forecast": "RUN [FILE] [options]",
     "frontier": "RUN … [options]",
     "explain": "RUN [FILE] --of PATH [options]",
     "export": "RUN OUT",
+    "monitor": "RUN FILE [options]",
     "runs": "[FOLDER] [options]",
 }
 
@@ -103,4 +107,4 @@ def help_of(command: str, program: str) -> str:
 
 
 def _takes(kind: str) -> str:
-    return {"text": " X", "file": " FILE", "list": " A B ...", "flag": ""}[kind]
+    return {"text": " X", "file": " FILE", "list": " A B ...", "flag": "", "count": " N"}[kind]

@@ -13,6 +13,7 @@ from lit_ios.program.short import SHORT
 ENDINGS = {
     "frontier": (".png", ".pdf", ".svg"),
     "explain": (".png", ".pdf", ".svg"),
+    "monitor": (".png", ".pdf", ".svg"),
     "predict": (".csv", ".parquet"),
 }
 
@@ -73,6 +74,8 @@ def _take_file(options: Namespace, command: str) -> None:
     options.data = file if options.data is None else options.data
     if command == "inspect" and options.data is None:
         raise UserError("inspect needs a table: inspect FILE --path COLUMN --time COLUMN")
+    if command == "monitor" and options.data is None:
+        raise UserError("monitor needs a table of finished paths: monitor RUN FILE")
     if options.data is not None and not Path(options.data).exists():
         raise UserError(f"there is no file {options.data}: give the place of your table")
 

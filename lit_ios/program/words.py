@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from lit_ios.checks import UserError
-from lit_ios.program.mistakes import nearest, no_option
+from lit_ios.checks import UserError, nearest
+from lit_ios.program.mistakes import no_option
 from lit_ios.program.places import find_checkpoint
 from lit_ios.program.short import BY_OPTION, Short
 from lit_ios.variants import configs_folder
 
-FLAGS = ("--quick", "--no-baseline", "--print_config", "--help-all", "-h", "--help")
+FLAGS = ("--quick", "--no-baseline", "--safe-csv", "--print_config", "--help-all", "-h", "--help")
 TAKES_FILE = ("file", "val_file", "test_file", "events", "data_dir", "output", "runs_dir")
 PLAIN = (
     "--data", "--model", "--trainer", "--config", "--ckpt_path", "--runs_dir", "--threads",
@@ -104,6 +104,8 @@ def translate(words: list[str]) -> list[str]:
             continue
         if word.option == "--no-baseline":
             result.append("--baseline=false")
+        elif word.option == "--safe-csv":
+            result.append("--safe_csv=true")
         elif word.option in BY_OPTION:
             _check_own(BY_OPTION[word.option], command, data, table, parsed)
             result.append(_short(BY_OPTION[word.option], word.values))

@@ -156,7 +156,6 @@ def engine_paths(
     sensors: IntArray,
     *,
     step: int = 10,
-    lead: int = 0,
     remaining_life: FloatArray | None = None,
 ) -> TrajectorySet:
     """Turn engines into paths of every `step`-th cycle.
@@ -166,7 +165,6 @@ def engine_paths(
         sensors: positions of the sensors that rows hold, beside the setting that tells the
             condition.
         step: keep cycles 1, 1 + step, 1 + 2 step, …
-        lead: drop the last cycles before failure, so that the stop comes that much earlier.
         remaining_life: for series cut off before failure: cycles from the last one to the
             failure, NaN where unknown. Such paths are censored, with a known time of the event.
     """
@@ -175,8 +173,6 @@ def engine_paths(
     last_cycle = np.repeat(series.cycle[np.append(starts[1:], len(series.unit)) - 1],
                            np.diff(np.append(starts, len(series.unit))))  # fmt: skip
     keep = (series.cycle - 1) % step == 0
-    if remaining_life is None:
-        keep &= (last_cycle - series.cycle >= lead) | (series.cycle == 1)
     units, first = np.unique(series.unit[keep], return_index=True)
     failed = last_cycle[keep][first].astype(np.float64)  # the last cycle, kept or not
     event = failed if remaining_life is None else failed + remaining_life

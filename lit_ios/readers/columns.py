@@ -113,7 +113,7 @@ class Source:
             row = self._first_text(column)
             text = values[row].as_py()
             comma = looks_like_a_decimal_comma(str(text))
-            hint = "set --decimal ',' if all are written so" if comma else "correct the cell"
+            hint = "set decimal=',' if all are written so" if comma else "correct the cell"
             raise TableError(f"{self.where(column, row)}: not a number: {text!r}; {hint}")
         kind = values.type
         if pa.types.is_null(kind):
@@ -126,7 +126,7 @@ class Source:
         ):
             raise TableError(
                 f"{self.name}, column {column!r}: a feature must be numbers or text, got {kind}; "
-                "leave the column out with --drop"
+                f"leave the column out with drop={[column]}"
             )
         wanted = pa.float32() if pa.types.is_float32(kind) else pa.float64()
         if pa.types.is_boolean(kind):
@@ -186,12 +186,13 @@ class Source:
             row = self._first_no_time(column)
             raise TableError(
                 f"{self.where(column, row)}: neither a number nor a date: "
-                f"{values[row].as_py()!r}; say how dates are written, e.g. --date-format %d.%m.%Y"
+                f"{values[row].as_py()!r}; say how dates are written, e.g. "
+                "date_format='%d.%m.%Y'"
             )
         if pa.types.is_boolean(kind):
             raise TableError(
                 f"{self.name}, column {column!r}: times must be numbers or dates, not true or "
-                "false; name another column with --time"
+                "false; name another column: time='…'"
             )
         times = self.numbers(column).astype(np.float64)
         if not np.isfinite(times).all():
@@ -208,14 +209,14 @@ class Source:
         except pa.ArrowException:
             raise TableError(
                 f"{self.name}, column {column!r}: times must be numbers or dates, got "
-                f"{self.kind(column)}; name another column with --time"
+                f"{self.kind(column)}; name another column: time='…'"
             ) from None
         dates, bad = dates_written(texts, written)
         if bad.any():
             row = int(np.argmax(bad))
             raise TableError(
                 f"{self.where(column, row)}: {texts[row].as_py()!r} is not a date written as "
-                f"{written!r}; correct the cell, or --date-format"
+                f"{written!r}; correct the cell, or date_format"
             )
         return dates
 
@@ -225,7 +226,7 @@ class Source:
         if not any(test(kind) for test in _NAMES):
             raise TableError(
                 f"{self.name}, column {column!r}: a path is named by text or numbers, not {kind}; "
-                "name another column with --path"
+                "name another column: path='…'"
             )
         names = self.texts(column).combine_chunks()
         if pa.types.is_floating(kind):
@@ -264,8 +265,9 @@ class Source:
             row = int(np.argmax(unknown))
             raise TableError(
                 f"{self.where(column, row)}: {texts[row].as_py()!r} is not one of the "
-                f"{len(categories)} categories known from training; correct it, or set --unknown "
-                "missing to treat it as missing"
+                f"{len(categories)} categories known from training; correct it, or, if the "
+                "rule was trained with missing='impute' or 'last', set unknown='missing' to treat "
+                "it as missing"
             )
         return codes
 
@@ -275,7 +277,7 @@ class Source:
         if len(found) > MOST_CATEGORIES:
             raise TableError(
                 f"{self.name}, column {column!r}: {len(found)} different texts are names, not "
-                f"categories (at most {MOST_CATEGORIES}); leave the column out with --drop"
+                f"categories (at most {MOST_CATEGORIES}); leave the column out with drop={[column]}"
             )
         return found
 

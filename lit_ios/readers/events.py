@@ -22,14 +22,14 @@ def open_events(roles: TableRoles) -> Source | None:
         source = Source("the table of events", roles.events, roles.path)
     else:
         as_text = [roles.path, *([roles.time] if roles.date_format else [])]
-        parts = read_parts(roles.events, None, as_text, dialect=roles.dialect)
+        parts = read_parts(roles.events, None, as_text, dialect=roles.dialect, limits=roles.limits)
         lengths = [(part.file, part.rows) for part in parts]
         source = Source(str(roles.events), stack(parts), roles.path, lengths)
     check_names(source.name, source.columns, [roles.path])
     if not any(name in source for name in roles.others[1:]):
         raise TableError(
             f"{source.name}: neither the time of the event ({roles.time!r}) nor a status; name the "
-            "column of the status with --stop, or leave --events out"
+            "column of the status with stop='…', or leave events out"
         )
     return source
 
@@ -57,10 +57,13 @@ def events_of(
         last: row of the long table in which each path ends.
         times: of all rows of the long table.
     """
-    events = source.events
-    if events is None:
+    if roles.event_time is not None:
+        events, rows = own_events(source, roles), np.arange(len(names))
+    elif source.events is not None:
+        events = source.events
+        rows = _rows_of(events, source, names, roles.path)
+    else:
         return None
-    rows = _rows_of(events, source, names, roles.path)
     if roles.time not in events:
         return Events(events, rows, None)
     dated = [table.holds_dates(roles.time, roles.date_format) for table in (source, events)]
@@ -79,6 +82,24 @@ def events_of(
             "event, or correct its time"
         )
     return Events(events, rows, when)
+
+
+def own_events(source: Source, roles: TableRoles) -> Source:
+    """Return a column of event times of the long table as a table of events, path by path."""
+    assert roles.event_time is not None
+    codes = np.asarray(source.path_names(roles.path).indices.to_numpy(zero_copy_only=False))
+    first = np.unique(codes, return_index=True)[1]
+    column = source[roles.event_time].combine_chunks().dictionary_encode()
+    kinds = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    torn = kinds != kinds[first][codes]
+    if torn.any():
+        raise TableError(
+            f"{source.where(roles.event_time, int(np.argmax(torn)))}: another time of the event "
+            "than in the path's first row; write the same on all rows of a path"
+        )
+    taken = {roles.path: roles.path, roles.time: roles.event_time}
+    made = pa.table({name: source[column].take(pa.array(first)) for name, column in taken.items()})
+    return Source(f"{source.name}, column {roles.event_time!r}", made, roles.path)
 
 
 def _rows_of(events: Source, source: Source, names: list[str], path: str) -> IntArray:

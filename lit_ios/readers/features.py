@@ -72,6 +72,6 @@ def text_categories(
         if not categories[name]:
             raise TableError(
                 f"{source.where(name, 0)}: missing value; no row has one; leave the column "
-                "out with --drop"
+                f"out with drop={[name]}"
             )
     return categories

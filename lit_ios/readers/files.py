@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,12 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
+from lit_ios.checks import nearest
 from lit_ios.readers.dialects import SAMPLE, Dialect
+from lit_ios.readers.limits import Limits
+from lit_ios.readers.scans import ScanError, check_parquet, scan
 from lit_ios.trajectories import BoolArray, TrajectoryError
 
 CSV_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 PARQUET_ENDINGS = (".parquet", ".pq")
-FIND_OUT = Dialect()
+FIND_OUT, BY_MEMORY = Dialect(), Limits()
 MOST_NAMES = 20  # in a message
 
 
@@ -36,10 +38,13 @@ class Part(NamedTuple):
 
 
 def read_columns(
-    place: str | Path, wanted: list[str] | None = None, dialect: Dialect = FIND_OUT
+    place: str | Path,
+    wanted: list[str] | None = None,
+    dialect: Dialect = FIND_OUT,
+    limits: Limits = BY_MEMORY,
 ) -> pa.Table:
     """Read a file, or all files of a folder one below the other; see `read_parts`."""
-    return stack(read_parts(place, wanted, dialect=dialect))
+    return stack(read_parts(place, wanted, dialect=dialect, limits=limits))
 
 
 def read_parts(
@@ -48,6 +53,7 @@ def read_parts(
     as_text: Sequence[str] = (),
     keep: BoolArray | None = None,
     dialect: Dialect = FIND_OUT,
+    limits: Limits = BY_MEMORY,
 ) -> list[Part]:
     """Read a file, or all files of a folder, each by itself.
 
@@ -58,15 +64,11 @@ def read_parts(
         keep: which rows of all files to keep, None for all; of a Parquet file no others are ever
             in memory but a few at a time.
         dialect: how CSV files are written.
+        limits: of each file; larger ones are refused.
     """
     path = Path(place)
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
-        if not files:
-            raise TableError(
-                f"{path}: no file in this folder ends in {', '.join(_ENDINGS)}; name the file "
-                "itself, or another folder"
-            )
+        files = _files_of(path)
     elif path.is_file():
         files = [path]
     else:
@@ -77,19 +79,42 @@ def read_parts(
     start, parts = 0, []
     for file in files:
         chosen = None if keep is None else keep[start:]
-        parts.append(Part(file, *_read_file(file, wanted, as_text, chosen, dialect)))
+        parts.append(Part(file, *_read_file(file, wanted, as_text, chosen, dialect, limits)))
         start += parts[-1].rows
+        if limits.max_rows is not None and start > limits.max_rows:
+            raise TableError(f"{path}: {limits.reason(start, 0, 0)}")
     return parts
 
 
+def _files_of(folder: Path) -> list[Path]:
+    """Return the tables of a folder; links that lead out of it are refused."""
+    files = sorted(file for file in folder.iterdir() if file.name.endswith(_ENDINGS))
+    if not files:
+        raise TableError(
+            f"{folder}: no file in this folder ends in {', '.join(_ENDINGS)}; name the file "
+            "itself, or another folder"
+        )
+    for file in files:
+        if file.is_symlink() and not file.resolve().is_relative_to(folder.resolve()):
+            raise TableError(
+                f"{file}: a link that leads out of the folder, and is not read; put the file "
+                "itself there, or name it by itself"
+            )
+        if not file.is_file():
+            raise TableError(f"{file}: not a file; remove it from the folder")
+    return files
+
+
 _ENDINGS = CSV_ENDINGS + PARQUET_ENDINGS
+# what damaged metadata of a Parquet file make pyarrow raise
+_DAMAGED = (pa.ArrowException, OSError, LookupError, MemoryError, OverflowError, UnicodeDecodeError)
 
 
 def _neighbour(path: Path) -> str:
     """Name a file that is called nearly so."""
-    near = path.parent.iterdir() if path.parent.is_dir() else ()
-    names = difflib.get_close_matches(path.name, [file.name for file in near], n=1)
-    return f" (but {names[0]!r} is there)" if names else ""
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    near = nearest(path.name, [file.name for file in beside])
+    return "" if near is None else f" (but {near!r} is there)"
 
 
 def _read_file(
@@ -98,14 +123,15 @@ def _read_file(
     as_text: Sequence[str],
     keep: BoolArray | None,
     dialect: Dialect,
+    limits: Limits,
 ) -> tuple[pa.Table, int]:
     """Return the rows to keep, and how many there are in the file."""
     if file.stat().st_size == 0:
         raise TableError(f"{file}: the file is empty; write the table again")
     if file.name.endswith(PARQUET_ENDINGS):
-        table, rows = _read_parquet(file, wanted, keep)
+        table, rows = _read_parquet(file, wanted, keep, limits)
     elif file.name.endswith(CSV_ENDINGS):
-        table = _read_csv(file, wanted, as_text, dialect)
+        table = _read_csv(file, wanted, as_text, dialect, limits)
         rows = table.num_rows
         table = table if keep is None else table.filter(pa.array(keep[:rows]))
     else:
@@ -122,18 +148,20 @@ def read_schema(file: Path) -> pa.Schema:
     """Return names and types of a Parquet file's columns."""
     try:
         schema = pa_parquet.read_schema(file)
-    except (pa.ArrowException, OSError) as error:
+    except _DAMAGED as error:
         raise _unreadable(file, "Parquet", error) from None
     check_names(file, schema.names, None)
     return schema
 
 
 def _read_parquet(
-    file: Path, wanted: list[str] | None, keep: BoolArray | None
+    file: Path, wanted: list[str] | None, keep: BoolArray | None, limits: Limits
 ) -> tuple[pa.Table, int]:
     try:
         with pa_parquet.ParquetFile(file, pre_buffer=False) as parquet:  # else all bytes at once
             check_names(file, _names(parquet), wanted)
+            share = 1.0 if keep is None or not len(keep) else float(keep.mean())
+            check_parquet(file, parquet.metadata, wanted, limits, share)
             rows = parquet.metadata.num_rows
             if keep is None:
                 return parquet.read(columns=wanted), rows
@@ -143,7 +171,9 @@ def _read_parquet(
                 kept.append(pa.Table.from_batches([batch]).filter(chosen))
                 start += batch.num_rows
             return pa.concat_tables(kept, promote_options="permissive"), rows
-    except (pa.ArrowException, OSError) as error:
+    except ScanError as error:
+        raise TableError(f"{file}: {error}") from None
+    except _DAMAGED as error:
         raise _unreadable(file, "Parquet", error) from None
 
 
@@ -152,7 +182,11 @@ def _names(parquet: pa_parquet.ParquetFile) -> list[str]:
 
 
 def _read_csv(
-    file: Path, wanted: list[str] | None, as_text: Sequence[str], dialect: Dialect
+    file: Path,
+    wanted: list[str] | None,
+    as_text: Sequence[str],
+    dialect: Dialect,
+    limits: Limits,
 ) -> pa.Table:
     refused: list[pa_csv.InvalidRow] = []
 
@@ -169,7 +203,8 @@ def _read_csv(
             ),
             parse_options=pa_csv.ParseOptions(
                 delimiter=written.separator,
-                invalid_row_handler=refuse,
+                # which pyarrow cannot show a row that is not UTF-8
+                invalid_row_handler=refuse if marks.is_utf8 else None,
                 newlines_in_values=marks.quotes > 0,
             ),
             convert_options=pa_csv.ConvertOptions(
@@ -178,13 +213,16 @@ def _read_csv(
         )
 
     try:
-        marks, written = _scan(file), dialect.found_in(file)
+        written = dialect.found_in(file)
+        marks = scan(file, str(written.separator).encode(), limits)
         types = {name: pa.string() for name in as_text}
         table = read(types)
         if marks.hexadecimal:  # read as a negative integer where the first bit is set
             integers = [f.name for f in table.schema if pa.types.is_integer(f.type)]
             table = _hexadecimal_as_text(table, read(types | dict.fromkeys(integers, pa.string())))
         names = table.column_names
+    except ScanError as error:
+        raise TableError(f"{file}: {error}") from None
     except UnicodeDecodeError:
         raise TableError(f"{file}: the header is not UTF-8; save the file as UTF-8") from None
     except (pa.ArrowException, OSError, EOFError) as error:
@@ -193,7 +231,7 @@ def _read_csv(
             raise TableError(
                 f"{file}, row {row.number - 1}: {row.actual_columns} fields where the header has "
                 f"{row.expected_columns}; put text that holds {written.separator!r} into quotes, "
-                "or set --separator"
+                "or say what separates columns, e.g. separator=';'"
             ) from None
         if "UTF8" in str(error) and as_text:
             raise TableError(
@@ -212,34 +250,11 @@ def _hexadecimal_as_text(table: pa.Table, texts: pa.Table) -> pa.Table:
     return table
 
 
-class _Marks(NamedTuple):
-    quotes: int
-    hexadecimal: bool
-    longest_line: int  # of those that reach from one megabyte into the next
-
-
-def _scan(file: Path) -> _Marks:
-    """Look for what the parser passes over: a quotation mark never closed, hexadecimal numbers."""
-    quotes, hexadecimal, last, line, longest = 0, False, b"", 0, 0
-    with pa.input_stream(file, buffer_size=1 << 20) as stream:
-        while block := stream.read(1 << 20):
-            quotes += block.count(b'"')
-            hexadecimal |= b"0x" in last + block or b"0X" in last + block
-            last = block[-1:]
-            head, tail = block.find(b"\n"), block.rfind(b"\n")
-            longest = max(longest, line + (len(block) if head < 0 else head))
-            line = line + len(block) if head < 0 else len(block) - tail
-    if quotes % 2:
-        raise TableError(
-            f"{file}: the number of quotation marks is odd; close the one that is open, and double "
-            "those within a text"
-        )
-    return _Marks(quotes, hexadecimal, longest)
-
-
 def check_names(file: str | Path, names: list[str], wanted: Sequence[str] | None) -> None:
     """Refuse columns of one name or none, and ask for those that are wanted."""
     if len(set(names)) < len(names):
+        if _are_values(names):
+            raise TableError(f"{file}: {_NO_HEADER}")
         twice = [name for name, count in Counter(names).items() if count > 1]
         raise TableError(
             f"{file}: more than one column is named {_listed(sorted(twice))}; rename all but one"
@@ -254,13 +269,25 @@ def check_names(file: str | Path, names: list[str], wanted: Sequence[str] | None
         raise TableError(f"{file}: {absence(absent, names)}")
 
 
+def _are_values(names: Sequence[str]) -> bool:
+    """Whether names look like cells of a file without a header: many of them are numbers."""
+    numbers = sum(_NUMBER.fullmatch(name) is not None for name in names)
+    return numbers >= 2 and 3 * numbers >= len(names)
+
+
+_NO_HEADER = "the first line must name the columns and seems to hold values; write a header above"
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", re.A)
+
+
 def absence(absent: Sequence[str], names: Sequence[str]) -> str:
     """Say which columns are not there, and which might be meant."""
-    near = difflib.get_close_matches(absent[0], names, n=1)
-    if len(names) == 1 and (mark := next((mark for mark in "|;\t:" if mark in names[0]), None)):
-        hint = f"the header is one column {names[0]!r}: set --separator {mark!r}"
-    elif near:
-        hint = f"did you mean {near[0]!r}?"
+    near = nearest(absent[0], names)
+    if len(names) == 1 and (mark := next((mark for mark in "|;\t:," if mark in names[0]), None)):
+        hint = f"the header is one column {names[0]!r}: set separator={mark!r}"
+    elif _are_values(names):
+        return _NO_HEADER
+    elif near is not None:
+        hint = f"did you mean {near!r}?"
     else:
         hint = f"name one of {_listed(names)}"
     return f"no column {_listed(absent)}; {hint}"

@@ -16,7 +16,7 @@ WORDS = [("0", "1"), ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), (
 
 def read_stops(source: Source, column: str, value: str | float | None = None) -> BoolArray:
     """Return where a column says stop; `value` is what means it, where it is not yes."""
-    hint = "correct the cell, or set --stop-value to what means stop"
+    hint = "correct the cell, or say what means stop: stop_value='…'"
     return _read(source, column, value, hint)
 
 
@@ -86,7 +86,7 @@ def _as_number(source: Source, column: str, yes: str | float) -> float:
     if not is_number(text):
         raise TableError(
             f"{source.name}, column {column!r}: holds numbers, and the stop value {text!r} is "
-            "none; set --stop-value to one of its numbers"
+            "none; give one of its numbers: stop_value='…'"
         )
     return float(text)
 

@@ -80,12 +80,12 @@ def _out_of_order(
     if times[first] != times[second]:
         return TableError(
             f"{where}: time {late} after {early} in row {before}; "
-            "put the rows into order, or set sort: true (--sort)"
+            "put the rows into order, or set sort=True"
         )
     if are_identical(source, roles, first, second):
-        hint = "the rows are identical: set --duplicates drop to keep the first"
+        hint = "the rows are identical: set duplicates='drop' to keep the first"
     else:
-        hint = "the rows differ: keep one, or check that --path and --time name the right columns"
+        hint = "the rows differ: keep one, or check that path and time name the right columns"
     return TableError(f"{where}: the same time {late} as in row {before}; {hint}")
 
 

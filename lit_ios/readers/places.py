@@ -67,7 +67,7 @@ def _places(data_dir: str | None) -> list[Path]:
 def _advice(names: Sequence[str], folder: str, places: Sequence[Path]) -> str:
     return (
         f"none of {', '.join(names)} was found in {', '.join(map(str, places))}; put one of them "
-        f"into {cache_folder() / folder}, or say where it is with --data.init_args.data_dir or "
+        f"into {cache_folder() / folder}, or say where it is with data_dir='…' or "
         "the environment variable LIT_IOS_DATA"
     )
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lit_ios.checks import UserError, check_choice
 from lit_ios.readers.dialects import Dialect
+from lit_ios.readers.limits import Limits
 from lit_ios.times import TimeUnit
 
 Missing = Literal["error", "drop", "last", "impute"]
@@ -37,6 +38,8 @@ class TableRoles:
             mean none.
         events: a second table with one row per path: the column `path`, and `stop`, `censored`, the
             time of the event (a column named as `time`) or several of them.
+        event_time: column of the time of the path's event, the same on all its rows; empty where
+            there was none. Without `stop` and `censored`, paths with a time are stopped.
         date_format: how dates in `time` are written, as for strptime, e.g. %d.%m.%Y; None for
             ISO 8601.
         duplicates: what to do about rows that are identical: refuse them or keep the first.
@@ -49,6 +52,8 @@ class TableRoles:
         unknown: what to do about categories that were not there in training: refuse them, or take
             them as missing.
         categories: of text columns that are to be coded as before.
+        max_rows: that are read, None for what memory allows; a larger file is refused.
+        max_bytes: of a file, unpacked, that are read, None for what memory allows.
     """
 
     path: str
@@ -59,6 +64,7 @@ class TableRoles:
     censored: str | None = None
     stop_value: str | float | None = None
     events: str | Path | pa.Table | None = None
+    event_time: str | None = None
     date_format: str | None = None
     duplicates: Duplicates = "error"
     missing: Missing = "error"
@@ -68,6 +74,8 @@ class TableRoles:
     decimal: str | None = None
     unknown: Unknown = "error"
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    max_rows: int | None = None
+    max_bytes: int | None = None
 
     def __post_init__(self) -> None:
         """Check the choices."""
@@ -76,15 +84,18 @@ class TableRoles:
         check_choice("duplicates", self.duplicates, Duplicates)
         check_choice("unknown", self.unknown, Unknown)
         _ = self.dialect
+        self.limits.check()
         if self.date_format is not None:
             _check_date_format(self.date_format)
         if self.stop_value is not None and self.stop is None:
-            raise UserError("stop_value is a value of the column stop: name that, too (--stop)")
+            raise UserError("stop_value is a value of the column stop: name that, too: stop='…'")
         if self.unknown == "missing" and self.missing == "error":
             raise UserError(
-                "unknown: missing takes new categories as missing values, and missing: error "
-                "refuses those; set --missing impute or --missing last"
+                "unknown='missing' takes new categories as missing values, and missing='error' "
+                "refuses those; set missing='impute' or missing='last'"
             )
+        if self.events is not None and self.event_time is not None:
+            raise UserError("times of events are given by events or by event_time, not by both")
         both = sorted({*self.drop} & {*(self.features or ()), *self.others})
         if both:
             raise UserError(f"{both[0]!r} is dropped and used at once; take it out of one of them")
@@ -92,13 +103,18 @@ class TableRoles:
     @property
     def others(self) -> list[str]:
         """Columns that are not features."""
-        named = (self.path, self.time, self.stop, self.censored)
+        named = (self.path, self.time, self.stop, self.censored, self.event_time)
         return [name for name in named if name is not None]
 
     @property
     def dialect(self) -> Dialect:
         """How CSV files are written."""
         return Dialect.of(self.separator, self.decimal)
+
+    @property
+    def limits(self) -> Limits:
+        """The largest file that is read."""
+        return Limits(self.max_rows, self.max_bytes)
 
 
 def _check_date_format(given: str) -> None:

@@ -25,10 +25,10 @@ class ColumnSummary(NamedTuple):
     codes: IntArray  # (N,) which of the distinct values each cell is; −1 where it is missing
 
     def is_static(self, owners: IntArray) -> bool:
-        """Whether all cells of each owner that are not missing are the same."""
+        """Whether all cells of each owner that are not missing are the same, and some have two."""
         known = self.codes >= 0
         pairs = np.unique(owners[known] * (self.distinct + 1) + self.codes[known])
-        return bool(known.any()) and len(pairs) == len(np.unique(owners[known]))
+        return len(pairs) == len(np.unique(owners[known])) < int(known.sum())
 
 
 def column_summary(column: pa.ChunkedArray) -> ColumnSummary:

@@ -131,7 +131,7 @@ def read_column_names(
     categories: dict[str, tuple[str, ...]] = {}
     for name in names:
         if outside.is_text(name) or name in roles.categories:
-            column = Source(str(file), stack(read_parts(file, [name])))
+            column = Source(str(file), stack(read_parts(file, [name], limits=roles.limits)))
             categories |= text_categories(column, [name], roles.categories)
     return names, categories
 
@@ -161,12 +161,13 @@ def open_file(
         wanted: columns to read; None for all.
         keep: rows to read; None for all.
     """
-    as_text = [roles.path, *([roles.time] if roles.date_format else [])]
-    parts = read_parts(file, wanted, as_text, keep, roles.dialect)
+    dates = [roles.time, roles.event_time] if roles.date_format else []
+    as_text = [roles.path, *(name for name in dates if name is not None)]
+    parts = read_parts(file, wanted, as_text, keep, roles.dialect, roles.limits)
     known = set(parts[0].table.column_names)
     categorical = sorted(known & set(roles.categories))
     if categorical:
-        parts = read_parts(file, wanted, as_text + categorical, keep, roles.dialect)
+        parts = read_parts(file, wanted, as_text + categorical, keep, roles.dialect, roles.limits)
     lengths = [(part.file, part.rows) for part in parts]
     numbers = None if keep is None else np.flatnonzero(keep)
     source = Source(str(file), stack(parts), roles.path, lengths, numbers)
@@ -187,7 +188,7 @@ def _check_columns(source: Source, roles: TableRoles) -> None:
     if source.events and both:
         raise TableError(
             f"{source.name} and {source.events.name} both have the column {both[0]!r}; rename one, "
-            "or leave --events out"
+            "or leave events out"
         )
     left_out = roles.drop if roles.features is None else ()
     named = (*roles.others, *(roles.features or ()), *left_out)
@@ -229,10 +230,10 @@ def _treat_missing(
 
 
 _GAPS = {
-    "error": "set --missing impute to fill gaps from the training rows, --missing last to take "
-    "the last value before, or --missing drop to leave out such rows",
+    "error": "set missing='impute' to fill gaps from the training rows, missing='last' to take "
+    "the last value before, or missing='drop' to leave out such rows",
     "drop": "the last row of a path cannot be dropped, as it says when the path ends; set "
-    "--missing impute or --missing last instead",
+    "missing='impute' or missing='last' instead",
 }
 
 
@@ -240,13 +241,12 @@ def check_trainable(name: str, stopped: BoolArray, rows: int) -> None:
     """Refuse paths of which none was stopped, or none continued."""
     if not stopped.any():
         raise TableError(
-            f"{name}: no path is stopped, all are censored; check --stop, --stop-value and "
-            "--censored"
+            f"{name}: no path is stopped, all are censored; check stop, stop_value and censored"
         )
     if rows == len(stopped):
         raise TableError(
             f"{name}: every path has a single row, so the expert never continued; "
-            "is the column of paths (--path) right?"
+            "is path the right column?"
         )
 
 

@@ -17,4 +17,5 @@ class Decisions(NamedTuple):
     stop_gain: Tensor  # G(s) = Q(s, stop), E10
     continuation_gain: Tensor | None = None  # g(s), E10, where asked for and modelled
     margin_spread: Tensor | None = None  # standard deviation of the members' margins
+    distance: Tensor | None = None  # from the rows of training; up to 1 they are familiar
     responsible: Tensor | None = None  # (M, 3) coordinates that make a row unfamiliar, −1: none

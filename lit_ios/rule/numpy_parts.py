@@ -112,7 +112,9 @@ class OneRow:
             carry: (W,).
         """
         parts = self.parts
-        rows, threshold, start, last, timed, first_stop = carry[: len(CLOCK)].tolist()
+        (rows, threshold, start, last, timed, first_stop, highest, furthest) = carry[
+            : len(CLOCK)
+        ].tolist()
         given = time == time
         now = time if given else (last + parts.time_step if rows else 0.0)
         if rows:
@@ -156,8 +158,10 @@ class OneRow:
             return None
         stop = margin >= threshold
         first = stop and first_stop < 0
+        distance, strange = self.strange(state if self.now is None else state[:, self.now])
         following[: len(CLOCK)] = (
-            rows + 1, threshold, start, now, timed, rows if first else first_stop
+            rows + 1, threshold, start, now, timed, rows if first else first_stop,
+            max(highest, margin), max(furthest, distance),
         )  # fmt: skip
         following[self.recent.start : self.recent.start + self.features] = features[0]
         if self.lags > 1:
@@ -165,21 +169,21 @@ class OneRow:
                 : -self.features
             ]
         probability = 0.5 + 0.5 * math.tanh(0.5 / parts.epsilon * (margin - threshold))
-        strange = self.strange(state if self.now is None else state[:, self.now])
         timing = int(rows), now - start
         return Decision(stop, margin, probability, first, *timing, not strange, strange), following
 
-    def strange(self, now: FloatArray) -> tuple[str, ...]:
-        """Name what makes a row unlike those of training, if anything; (1, F)."""
+    def strange(self, now: FloatArray) -> tuple[float, tuple[str, ...]]:
+        """Say how far a row is from those of training, and what makes it unlike them; (1, F)."""
         pull, _, _, middle, reach = self.parts.usual
         row = now[0]
         pulled = pull * row if pull.ndim == 1 else pull.dot(row)
-        if self.whole * math.sqrt(abs(row.dot(pulled))) <= 1:
-            beyond = (row - middle) * reach
-            if beyond.max() <= 1 and beyond.min() >= -1:
-                return ()
+        beyond = (row - middle) * reach
+        whole = self.whole * math.sqrt(abs(row.dot(pulled)))
+        distance = max(whole, beyond.max().item(), -beyond.min().item())
+        if distance <= 1:
+            return distance, ()
         _, shares = strangeness(np, now, self.parts.usual)
-        return tuple(self.parts.names[i] for i in responsible(np, shares)[0] if i >= 0)
+        return distance, tuple(self.parts.names[i] for i in responsible(np, shares)[0] if i >= 0)
 
 
 def numpy_parts(rule: StoppingRule) -> NumpyParts | None:

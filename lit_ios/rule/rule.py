@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -201,6 +201,7 @@ class StoppingRule(nn.Module):
         margins = q[..., 0] - q[..., 1]  # (…, M)
         margin = self.combined(margins, judges, paths)
         stop = stops(margin, self.threshold)
+        distance, strange = self.unfamiliar(remembered.state) if details else (None, None)
         return Decisions(
             margin=margin,
             probability=stop_probability(margin - self.threshold, self.epsilon),
@@ -209,17 +210,21 @@ class StoppingRule(nn.Module):
             stop_gain=combine(torch, q[..., 0]),
             continuation_gain=self.continuation_gain(*remembered, paths.step) if details else None,
             margin_spread=margins.std(0) if self.members > 1 else None,
-            responsible=self.unfamiliar(remembered.state) if details else None,
+            distance=distance,
+            responsible=strange,
         )
 
-    def unfamiliar(self, state: Tensor) -> Tensor:
-        """Return which coordinates make rows unlike those of training; (M, 3), −1: none."""
+    def unfamiliar(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return how far rows are from those of training, and by which coordinates.
+
+        (M,), and (M, 3) with −1 for none.
+        """
         now = current(torch, self.layout, self.window.include_time, state.double())
         distance, shares = strangeness(torch, now, self.familiarity.usual)
         found = torch.full((len(now), min(3, now.shape[1])), -1, device=now.device)
         strange = ~(distance <= 1)
         found[strange] = responsible(torch, shares[strange])
-        return found
+        return distance, found
 
     @property
     def current_names(self) -> tuple[str, ...]:
@@ -306,8 +311,35 @@ def load_rule(spec: Any, weights: dict[str, Tensor], allow: Sequence[str] = ()) 
         allow: packages that classes may be imported from beside the trusted ones.
     """
     try:
+        if wrong := _wrong_shape(_shapes(spec, allow), weights):
+            raise UserError(f"its weights do not fit its rule: {wrong} differs")
         rule = StoppingRule(**spec, allow=allow)
         rule.load_state_dict(weights)
-    except (TypeError, RuntimeError) as error:
-        raise UserError(f"its rule cannot be made: {error}") from None
+    except UserError:
+        raise
+    except Exception as error:  # what a damaged description makes the parts raise
+        reason = next(iter(str(error).splitlines()), "")
+        raise UserError(f"its rule cannot be made: {type(error).__name__}: {reason}") from None
     return rule
+
+
+def _shapes(spec: Any, allow: Sequence[str]) -> Mapping[str, Tensor] | None:
+    """Return what a rule's weights are like without making them: wrong sizes then cost nothing.
+
+    None where some part computes with its numbers as it is made.
+    """
+    try:
+        with torch.device("meta"):
+            return StoppingRule(**spec, allow=allow).state_dict()
+    except NotImplementedError:
+        return None
+
+
+def _wrong_shape(shapes: Mapping[str, Tensor] | None, weights: Mapping[str, Tensor]) -> str | None:
+    """Name a weight that is missing, too many or of another shape."""
+    if shapes is None:
+        return None
+    differing = set(shapes) ^ set(weights)
+    both = (name for name in shapes if name in weights)
+    differing |= {name for name in both if shapes[name].shape != weights[name].shape}
+    return min(differing, default=None)

@@ -27,7 +27,7 @@ def fit_fill(paths: TrajectorySet) -> Fill:
         known = column[np.isfinite(column)]
         if not len(known):
             raise TrajectoryError(
-                f"column {name!r}: no training row has a value: leave it out with --drop {name}"
+                f"column {name!r}: no training row has a value: leave it out with drop={[name]}"
             )
         values[name] = _most_frequent(known) if name in paths.categories else float(
             np.median(known)

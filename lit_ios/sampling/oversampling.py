@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import warnings
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +13,9 @@ from lit_ios.checks import UserError, check_choice
 from lit_ios.imports import Spec, build, import_class
 from lit_ios.trajectories import CONTINUE, STOP, BoolArray, FloatArray, IntArray
 
+TREE_DIMENSIONS = 4  # up to which trees find neighbours in n log n
+EXACT_STOPS = 10_000  # up to which all neighbours are compared anyway
+GROUP_STOPS = 4_000
 SmoteKind = Literal["regular", "borderline"]
 Confidence = Literal["one", "neighbors", "discriminator"]
 
@@ -57,12 +62,54 @@ def smote_stops(
                 smote_stops(*rows, rng, neighbors=neighbors, ratio=ratio * share, kind=kind)
             )
         return np.concatenate(parts)
+    stops = _wanted(actions, ratio)[1]
+    if stops > EXACT_STOPS and states.shape[1] > TREE_DIMENSIONS:
+        groups = _groups(actions, rng)
+        warnings.warn(
+            f"SMOTE looks for the neighbours of {stops:,} stops in {len(groups)} random groups: "
+            f"with more than {TREE_DIMENSIONS} features the time would grow with their square",
+            stacklevel=2,
+        )
+        return np.concatenate([
+            _interpolated(states[group], actions[group], rng, neighbors, ratio, kind, _by_comparing)
+            for group in groups
+        ])  # fmt: skip
+    return _interpolated(states, actions, rng, neighbors, ratio, kind, int)
+
+
+def _by_comparing(neighbors: int) -> Any:
+    """Return a search that compares all rows, which beats trees where there are many features."""
+    from sklearn.neighbors import NearestNeighbors
+
+    return NearestNeighbors(n_neighbors=neighbors + 1, algorithm="brute")  # the row itself is one
+
+
+def _interpolated(
+    states: FloatArray,
+    actions: IntArray,
+    rng: np.random.Generator,
+    neighbors: int,
+    ratio: float,
+    kind: SmoteKind,
+    search: Callable[[int], Any],
+) -> FloatArray:
+    """Let imbalanced-learn make the synthetic stops; see `smote_stops`.
+
+    Args:
+        states: (N, D).
+        actions: (N,).
+        rng: the choices.
+        neighbors: k.
+        ratio: stops per continue row.
+        kind: of SMOTE.
+        search: from a number of neighbours to what imbalanced-learn looks for them with.
+    """
     wanted, stops = _wanted(actions, ratio)
     if wanted <= stops:
         return np.empty((0, states.shape[1]), dtype=states.dtype)
-    options: dict[str, Any] = {"k_neighbors": min(neighbors, stops - 1)}
+    options: dict[str, Any] = {"k_neighbors": search(min(neighbors, stops - 1))}
     if kind == "borderline":
-        options["m_neighbors"] = min(10, len(actions) - 1)
+        options["m_neighbors"] = search(min(10, len(actions) - 1))
     name = {"regular": "SMOTE", "borderline": "BorderlineSMOTE"}[kind]
     sampler: Spec = {"class_path": f"imblearn.over_sampling.{name}", "init_args": options}
     made = _sampled(states, actions, rng, sampler, wanted)
@@ -72,6 +119,16 @@ def smote_stops(
             "use smote_kind: regular"
         )
     return made
+
+
+def _groups(actions: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    """Deal out stops and continue rows to groups, at random, so that the ratio stays."""
+    count = -(-int((actions == STOP).sum()) // GROUP_STOPS)
+    parts = [
+        np.array_split(rng.permutation(np.flatnonzero(chosen)), count)
+        for chosen in (actions == STOP, actions != STOP)
+    ]
+    return [np.sort(np.concatenate(part)) for part in zip(*parts, strict=True)]
 
 
 def _windows(actions: IntArray, steps: IntArray, windows: int) -> list[IntArray]:

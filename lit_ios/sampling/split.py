@@ -35,7 +35,8 @@ def split_numbers(
     count = len(stopped)
     if count < len(weights):
         raise TrajectoryError(
-            f"{count} paths cannot be split into {len(weights)} sets of at least one path"
+            f"{count} paths cannot be split into {len(weights)} sets of at least one path: give "
+            "more"
         )
     order = rng.permutation(count)
     stops, censored = order[stopped[order]], order[~stopped[order]]

@@ -2,15 +2,19 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 
-from callbacks.summary import _table
+from callbacks.summary import _intervals, _table
 from callbacks.words import Judged, few_paths, next_steps, time_label, verdict
 from lit_ios.batches import path_batch
 from lit_ios.data_record import TableColumns
 from lit_ios.metrics import path_metrics
+from lit_ios.trajectories import Trajectory, TrajectorySet
 
 CYCLES = TableColumns("unit", "cycle")
 DATES = TableColumns("unit", "when", time_unit="days", dates=True)
@@ -53,6 +57,10 @@ def test_time_has_its_unit(table, words):
 )
 def test_label_of_times_is_the_unit_of_dates_or_the_name_of_the_column(table, label):
     assert time_label(table) == label
+
+
+def test_large_times_have_no_exponent():
+    assert "1,390 [cycle] early" in said(GOOD | {"time_to_event_mean": 1389.8435}, table=CYCLES)
 
 
 def test_false_alarms_are_told_where_paths_were_censored():
@@ -114,14 +122,20 @@ def test_many_paths_need_no_word():
 
 def test_next_steps_name_the_run_folder():
     text = next_steps(Path("runs/my/auto/version_0"))
-    assert "lit-ios calibrate runs/my/auto/version_0 " in text
+    assert "lit-ios calibrate runs/my/auto/version_0 --max-event-miss-rate 0.1 " in text
     assert "lit-ios predict runs/my/auto/version_0 new.csv" in text
+
+
+def test_next_step_after_a_simulated_problem_is_a_table_of_ones_own():
+    text = next_steps(Path("runs/fatigue/auto/version_0"), own_table=False)
+    assert "lit-ios fit my.csv" in text
+    assert "new.csv" not in text
 
 
 def test_table_gives_false_alarms_beside_misses_and_units_of_times(paths):
     margin = torch.from_numpy(paths.states[:, 0])
     metrics = {f"test/{name}": value for name, value in measured(margin, paths).items()}
-    lines = _table(metrics, "test", " [cycle]").splitlines()
+    lines = _table(metrics, "test", " [cycle]", {}).splitlines()
     labels = [line[2:].split("   ")[0].strip() for line in lines if line.startswith("  ")]
     missed = next(i for i, label in enumerate(labels) if label.startswith("event-miss rate"))
     assert labels[missed + 1].startswith("false alarms")
@@ -132,7 +146,7 @@ def test_table_says_why_a_value_is_not_defined(paths):
     stopped = paths.select(paths.stopped)
     margin = torch.full((len(stopped.states),), -1.0)
     metrics = {f"test/{name}": value for name, value in measured(margin, stopped).items()}
-    text = _table(metrics, "test", "")
+    text = _table(metrics, "test", "", {})
     assert "–  (none was censored)" in text
     assert "–  (nothing was caught)" in text
 
@@ -148,5 +162,31 @@ def test_fit_ends_in_sentences_and_next_steps(run_train, capsys):
     run_train("fit", "--trainer.max_epochs=1")
     shown = capsys.readouterr().out
     assert "paths the rule had not seen" in shown or "these 10 paths" in shown
-    assert "lit-ios calibrate" in shown
+    assert "lit-ios fit my.csv" in shown
     assert "Only 10 among the test paths" in shown
+
+
+def test_table_shows_intervals_beside_their_values():
+    metrics = {"test/event_miss_rate": 0.1, "test/balanced_accuracy": 0.9}
+    text = _table(metrics, "test", "", {"event_miss_rate": (0.0333, 0.218)})
+    assert "0.1000  [0.0333, 0.218]" in text
+
+
+def test_intervals_are_the_exact_ones_of_the_test_paths():
+    paths = TrajectorySet.from_paths(
+        [Trajectory(np.zeros((3, 1)), stopped=i < 30, name=str(i)) for i in range(50)]
+    )
+    data = SimpleNamespace(splits=SimpleNamespace(test=paths, val=paths))
+    trainer = SimpleNamespace(datamodule=data, world_size=1)
+    metrics = {
+        "test/event_miss_rate": 0.1, "test/false_alarm_rate": 0.25,
+        "test/stopped_at_first_row": 0.04, "test/time_to_event_mean": 2.0,
+        "test/time_to_event_error": 0.1,
+    }  # fmt: skip
+    found = _intervals(trainer, metrics, "test")
+    for name, k, n in (
+        ("event_miss_rate", 3, 30), ("false_alarm_rate", 5, 20), ("stopped_at_first_row", 2, 50),
+    ):  # fmt: skip
+        exact = stats.binomtest(k, n).proportion_ci(0.95, "exact")
+        assert found[name] == pytest.approx((exact.low, exact.high))
+    assert found["time_to_event_mean"] == pytest.approx(stats.t(26, 2.0, 0.1).interval(0.95))

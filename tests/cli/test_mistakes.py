@@ -87,6 +87,10 @@ PARSED = [  # said by LightningCLI's parser, in our words
         "--missing must be one of",
     ),
     ("fit --model do_iqs_bl", "--model: there is no 'do_iqs_bl'; did you mean do_iqs_lb?"),
+    (
+        "fit --model nope",
+        "--model: there is no 'nope'; there are auto, classifier, classifier_smote, do_iqs,",
+    ),
     ("fit --config modle.yaml", "there is no setting trainer.max_epchs; did you mean"),
     ("fit --config broken.yaml", "--config: broken.yaml is not valid YAML in line 3: correct it"),
     ("fit --config rows.txt", "--config: rows.txt does not hold settings by name"),

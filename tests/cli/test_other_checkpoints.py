@@ -8,7 +8,10 @@ import torch
 from repository import ROOT
 
 import train
+from lit_ios.checkpoints import write_checkpoint
 from lit_ios.program import main
+
+NOT_OURS = "is not a lit-ios checkpoint: give a run folder or a checkpoint"
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +60,10 @@ CHANGES = [
     (of_version(0), r"has version 0 of the checkpoint format; this program reads version 1"),
     (of_version("1"), r"has version '1' of the checkpoint format; this program reads version 1"),
     (without_version, r"has version None of the checkpoint format; this program reads version 1"),
-    (without_entry, r"is not a lit-ios checkpoint"),
-    (of_another_format, r"is not a lit-ios checkpoint"),
-    (with_an_entry_of_another_kind, r"is not a lit-ios checkpoint"),
-    (without_weights, r"is not a lit-ios checkpoint"),
+    (without_entry, NOT_OURS),
+    (of_another_format, NOT_OURS),
+    (with_an_entry_of_another_kind, NOT_OURS),
+    (without_weights, NOT_OURS),
 ]
 
 
@@ -71,7 +74,7 @@ def other(request, run):
     content = torch.load(run / "checkpoints/last.ckpt", weights_only=True)
     change(content)
     file = run / "checkpoints/other.ckpt"
-    torch.save(content, file)
+    write_checkpoint(content, file)
     return file, reason
 
 
@@ -103,7 +106,7 @@ def test_checkpoint_of_this_version_is_taken(run, tmp_path):
     content = torch.load(run / "checkpoints/last.ckpt", weights_only=True)
     assert content["lit_ios"]["format"] == "lit-ios checkpoint"
     assert content["lit_ios"]["version"] == 1
-    torch.save(content, run / "checkpoints/same.ckpt")
+    write_checkpoint(content, run / "checkpoints/same.ckpt")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cli = train.main(

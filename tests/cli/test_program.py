@@ -102,11 +102,12 @@ def test_run_is_found_by_its_folder_and_by_one_above_it(copy, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["RUN", "--ckpt_path=RUN"])
-def test_run_is_tested_by_its_folder(way, run, tmp_path):
+def test_run_is_tested_by_its_folder_and_named_as_what_to_go_on_with(way, run, tmp_path, capsys):
     cli = quietly("test", way.replace("RUN", str(run)), f"--runs_dir={tmp_path}")
     before = json.loads((run / "metrics.json").read_text())
     after = json.loads((Path(cli.trainer.log_dir) / "metrics.json").read_text())
     assert after["test/balanced_accuracy"] == before["test/balanced_accuracy"]
+    assert f"lit-ios predict {run} new.csv" in capsys.readouterr().out
 
 
 def test_run_and_table_of_predict_may_come_anywhere(run, tmp_path, monkeypatch):
@@ -134,6 +135,23 @@ def test_calibrate_writes_a_new_file_unless_told_to_overwrite(copy, capsys):
         capsys.readouterr().err
     )
     assert main(["calibrate", str(copy), "--overwrite"]) == 0
+
+
+def test_decisions_by_the_threshold_of_training_say_that_there_is_a_calibrated_one(
+    copy, tmp_path, capsys
+):
+    new = str(write_pumps(tmp_path / "new.csv", units=3, seed=1))
+    words = [new, "--output", str(tmp_path / "d.csv")]
+    assert main(["predict", str(copy), *words]) == 0
+    assert "calibrated" not in capsys.readouterr().err
+    assert main(["calibrate", str(copy)]) == 0
+    calibrated = str(copy / "checkpoints/calibrated.ckpt")
+    assert f"written to {calibrated}: give that in place of the run" in capsys.readouterr().out
+    assert main(["predict", str(copy), *words]) == 0
+    note = f"note: the threshold is that of training: to use the calibrated one, give {calibrated}"
+    assert note in capsys.readouterr().err
+    assert main(["predict", calibrated, *words]) == 0
+    assert capsys.readouterr().err == ""
 
 
 # Notes --------------------------------------------------------------------------------------------
@@ -270,13 +288,25 @@ def test_a_folder_of_the_users_with_the_name_of_a_package_is_refused(tmp_path):
     (tmp_path / "callbacks/__init__.py").write_text("")
     done = subprocess.run(
         [sys.executable, "-m", "lit_ios", "fit", "--data", "CP1"], cwd=tmp_path, text=True,
-        capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == (
         f"error: {tmp_path / 'callbacks'} is imported in place of the package callbacks of "
         "lit-ios: run from another folder, or rename it\n"
     )
+
+
+def test_modules_of_the_current_folder_are_not_imported(tmp_path):
+    for name in ("yaml", "difflib", "numpy", "callbacks"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w').close()")
+    (tmp_path / "runs/a/b/version_0/checkpoints").mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "lit_ios", "runs"], cwd=tmp_path, text=True, capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "executed").exists()
 
 
 def test_inspect_lists_columns_before_roles_are_known(tmp_path, capsys):
@@ -314,3 +344,20 @@ def test_auto_says_how_to_go_on_with_the_program_as_it_was_called(tmp_path, caps
 
 def test_the_baseline_is_turned_off_by_one_word():
     assert translate(["fit", "--data=CP1", "--no-baseline"])[-1] == "--baseline=false"
+
+
+def test_calibrate_prints_what_is_promised_and_what_it_costs(copy, capsys):
+    words = ["--max-event-miss-rate", "0.4", "--confidence", "0.8", "--balanced", "--lead", "1"]
+    assert main(["calibrate", str(copy), *words]) == 0
+    out = capsys.readouterr().out
+    assert "event-miss rate at most 0.4, with 0.8 confidence" in out
+    assert "highest balanced accuracy" in out
+    assert "a stop counting up to 1 [" in out
+    assert "stopped at once" in out
+    found = StoppingPolicy.load(copy / "checkpoints/calibrated.ckpt").calibration
+    shown = found.event_miss_rate
+    assert f"{shown.value:.4f} [{shown.low:.4f}, {shown.high:.4f}]" in out
+    assert main(["calibrate", str(copy), "--confidence", "0.8", "--overwrite"]) == 1
+    assert "confidence goes with" in capsys.readouterr().err
+    assert main(["calibrate", str(copy), "--max-event-miss-rate", "1e-5", "--overwrite"]) == 1
+    assert "stopped paths are needed, not" in capsys.readouterr().err

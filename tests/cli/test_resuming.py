@@ -11,6 +11,7 @@ import torch
 from repository import ROOT, VARIANTS
 
 import train
+from lit_ios.checkpoints import write_checkpoint
 
 FIRST = (
     "fit", f"--config={ROOT}/configs/data/CP1.yaml", f"--config={ROOT}/configs/model/iqs.yaml",
@@ -43,7 +44,7 @@ def check_that_the_best_epoch_stays(folder, checkpoint):
     )
     state |= {"best_model_score": score, "kth_value": score, "current_score": score}
     state["best_k_models"] = dict.fromkeys(state["best_k_models"], score)
-    torch.save(last, folder / "checkpoints/last.ckpt")
+    write_checkpoint(last, folder / "checkpoints/last.ckpt")
     folder = folder.resolve()
     best = (folder / "checkpoints/best.ckpt").read_bytes()
     before = json.loads((folder / "metrics.json").read_text())

@@ -16,6 +16,7 @@ import yaml
 from repository import ROOT
 
 import train
+from lit_ios.checkpoints import write_checkpoint
 from lit_ios.program import main
 from lit_ios.settings import merge_settings, read_settings
 
@@ -327,7 +328,7 @@ def test_checkpoint_that_names_a_strangers_class_is_refused_in_one_sentence(
     best = folder / "checkpoints/best.ckpt"
     content = torch.load(best, weights_only=True)
     content["lit_ios"]["rule"][part]["class_path"] = f"{stranger.prefix}{part.capitalize()}"
-    torch.save(content, best)
+    write_checkpoint(content, best)
     if part == "encoder":  # train.py makes the head by the settings
         said = refusal(capsys, "test", "--ckpt_path", best, f"--runs_dir={tmp_path}/runs")
         check_sentence(said, stranger)

@@ -16,6 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import train
 from lit_ios import StoppingPolicy
+from lit_ios.checkpoints import write_checkpoint
 from lit_ios.modules import StoppingModule
 
 SIMULATED = ("bmG", "bmgG", "CP1", "CP2", "CP3", "radial", "star")
@@ -224,7 +225,7 @@ def test_moved_run_is_tested_from_anywhere(finished, tmp_path, monkeypatch):
         if "best_model_path" in state:
             state["dirpath"] = "again/bmG/do_iqs_lb/version_0/checkpoints"  # relative, as before
             state["best_model_path"] = f"{state['dirpath']}/best.ckpt"
-    torch.save(content, moved / "checkpoints/best.ckpt")
+    write_checkpoint(content, moved / "checkpoints/best.ckpt")
     monkeypatch.chdir(tmp_path)
     train.main(
         ["test", "--ckpt_path=elsewhere/version_7/checkpoints/best.ckpt", "--runs_dir=again"]
@@ -242,7 +243,8 @@ def test_interrupted_run_says_how_to_go_on(run_train, capsys, tmp_path, monkeypa
     with pytest.raises(SystemExit):
         run_train("fit", "--trainer.max_epochs=3")
     (last,) = tmp_path.rglob("last.ckpt")
-    assert f"interrupted in epoch 2: go on with fit --ckpt_path {last}" in capsys.readouterr().out
+    how = f"interrupted in epoch 2: go on with  python train.py fit --ckpt_path {last}"
+    assert how in capsys.readouterr().out
 
 
 def test_misspelled_class_is_an_error_that_lists_the_classes(tmp_path):

@@ -171,14 +171,14 @@ def test_shards_differ_by_at_most_one_path(processes: int) -> None:
 def test_shard_without_paths_gives_one_empty_batch() -> None:
     (batch,) = PathLoader(raw_paths(), shard=Shard(8, 9))
     assert batch.judges is None
-    assert [len(column) for column in batch[:-1]] == [0] * (len(batch) - 1)
+    assert [len(column) for column in batch[:-2]] == [0] * (len(batch) - 2)
 
 
 def test_empty_batch_has_the_columns_and_types_of_a_full_one() -> None:
     (empty,) = PathLoader(raw_paths(), shard=Shard(8, 9))
     (full,) = PathLoader(raw_paths())
     assert empty.judges is full.judges is None
-    assert [column.dtype for column in empty[:-1]] == [column.dtype for column in full[:-1]]
+    assert [column.dtype for column in empty[:-2]] == [column.dtype for column in full[:-2]]
     assert empty.columns.shape == (0, 3)
 
 

@@ -34,6 +34,7 @@ class Loop(NamedTuple):
     event_miss_rate: float
     false_alarm_rate: float
     alarms_per_time: float
+    stopped_at_first_row: float
     times_to_event: list[float]
     row_is_stop: list[bool]  # the expert's, for each row
     row_is_late: list[bool]  # the row is at or after the policy's first stop
@@ -78,6 +79,7 @@ def loop(paths: Sequence[Path], threshold: float = 0.0, window: float = 0.0) -> 
         event_miss_rate=share(missed),
         false_alarm_rate=share(false_alarm),
         alarms_per_time=alarms / observed if observed > 0 else math.nan,
+        stopped_at_first_row=share([path.margins[0] >= threshold for path in paths]),
         times_to_event=left,
         row_is_stop=is_stop,
         row_is_late=is_late,

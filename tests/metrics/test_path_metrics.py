@@ -33,6 +33,7 @@ from lit_ios.metrics import (
     FalseAlarmRate,
     MissingClassWarning,
     RegionBalancedAccuracy,
+    StoppedAtOnce,
     TimeToEvent,
     path_metrics,
 )
@@ -47,18 +48,22 @@ NAMES = (
     "time_to_event_median",
     "time_to_event_q25",
     "time_to_event_q75",
+    "time_to_event_error",
     "false_alarm_rate",
     "alarms_per_time",
+    "stopped_at_first_row",
 )
-OF_EVENTS = NAMES[2:7]
-TIMES = NAMES[3:7]
+OF_EVENTS = NAMES[2:8]
+TIMES = NAMES[3:7]  # of a single path, too
 METRICS: dict[str, Callable[[], Metric]] = {
     "balanced_accuracy": BalancedAccuracy,
     "region_balanced_accuracy": RegionBalancedAccuracy,
     "event_miss_rate": EventMissRate,
     "false_alarm_rate": FalseAlarmRate,
     "alarms_per_time": AlarmsPerTime,
+    "stopped_at_first_row": StoppedAtOnce,
     "time_to_event_mean": TimeToEvent,
+    "time_to_event_error": lambda: TimeToEvent("error"),
     "time_to_event_median": lambda: TimeToEvent(0.5),
     "time_to_event_q25": lambda: TimeToEvent(0.25),
     "time_to_event_q75": lambda: TimeToEvent(0.75),
@@ -80,6 +85,8 @@ def by_loop(found: Loop, name: str) -> float:
         return getattr(found, name)
     if not left:
         return math.nan
+    if name.endswith("error"):
+        return np.std(left, ddof=1) / math.sqrt(len(left)) if len(left) > 1 else math.nan
     quantiles = {"median": 0.5, "q25": 0.25, "q75": 0.75}
     kind = name.removeprefix("time_to_event_")
     return np.mean(left) if kind == "mean" else np.quantile(left, quantiles[kind])
@@ -136,7 +143,8 @@ def test_metric_takes_the_threshold_as_a_tensor(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_metric_stops_at_margin_zero_by_default(name: str) -> None:
-    paths = [Path([-1, 0, -1], [0, 1, 3], True), Path([-1, -0.5], [0, 1], True), EXAMPLE[3]]
+    caught = [Path([-1, 0, -1], [0, 1, 3], True), EXAMPLE[0]]
+    paths = [*caught, Path([-1, -0.5], [0, 1], True), EXAMPLE[3]]
     margin, rows = path_batch(paths)
     metric = METRICS[name]()
     metric.update(margin, rows)

@@ -10,6 +10,7 @@ import torch
 
 from datamodules import ChangePointData
 from datamodules.loaders import PathLoader
+from lit_ios.checkpoints import write_checkpoint
 from lit_ios.functional import soft_value
 from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS, StoppingModule
 
@@ -28,7 +29,7 @@ def test_checkpoint_holds_the_whole_policy_and_loads_weights_only(cls, path_batc
     module.rule.epsilon.fill_(0.05)
     file = tmp_path / "module.ckpt"
     saved = {"state_dict": module.state_dict(), "hyper_parameters": dict(module.hparams)}
-    torch.save(saved | {"pytorch-lightning_version": "2.6.6"}, file)
+    write_checkpoint(saved | {"pytorch-lightning_version": "2.6.6"}, file)
     torch.load(file, weights_only=True)
     loaded = cls.load_from_checkpoint(file, weights_only=True).eval()
     assert torch.equal(loaded(path_batch).margin, module.eval()(path_batch).margin)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from policies import make_policy, random_paths
+from scipy.stats import binom, binomtest, sem, t
 
-from lit_ios.batches import path_batch
 from lit_ios.checks import UserError
-from lit_ios.functional.frontier import cheapest_margin, conformal_margin, events_needed
+from lit_ios.policy import StoppingPolicy
+from lit_ios.promises import Balanced, Cost, FalseAlarms, MissRate
 from lit_ios.trajectories import TrajectorySet
 
 
@@ -34,35 +34,19 @@ def test_guaranteed_rate_takes_the_highest_threshold_that_is_allowed(level, seed
     found = policy.calibrate(paths, max_event_miss_rate=level)
     assert found.threshold == pytest.approx(max(allowed), abs=2e-6)
     assert found.threshold < max(allowed)  # single precision misses no more
-    assert found.event_miss_rate == pytest.approx(missed(margins, paths, max(allowed)) / n)
-    assert (found.rule, found.level, found.paths, found.events) == (
-        "event_miss_rate", level, 40, n
-    )  # fmt: skip
+    assert found.event_miss_rate.value == pytest.approx(missed(margins, paths, max(allowed)) / n)
+    assert (found.level("MissRate"), found.paths, found.events) == (level, 40, n)
     assert policy.threshold == found.threshold
 
 
 @pytest.mark.parametrize(("level", "needed"), [(0.01, 99), (0.05, 19), (0.1, 9), (0.3, 3)])
 def test_too_few_paths_for_a_level_are_refused_with_the_number_needed(level, needed):
-    assert events_needed(level) == needed
-    conformal_margin(torch.arange(needed, dtype=torch.double), level)
-    with pytest.raises(UserError, match=f"at least {needed} calibration paths .* there are"):
-        conformal_margin(torch.arange(needed - 1, dtype=torch.double), level)
-
-
-@pytest.mark.parametrize("level", [0.02, 0.1])
-@pytest.mark.parametrize("events", [60, 250])
-def test_mean_miss_rate_on_fresh_paths_is_below_the_level_and_not_needlessly_low(level, events):
-    # the share of fresh paths that b misses is known: the law of the largest margin is normal
-    normal = torch.distributions.Normal(0.0, 1.0)
-    torch.manual_seed(3)
-    rates = []
-    for _ in range(500):
-        highest = torch.randn(events, dtype=torch.double)
-        rates.append(float(normal.cdf(conformal_margin(highest, level))))
-    error = np.std(rates) / np.sqrt(len(rates))
-    assert np.mean(rates) <= level + 2 * error
-    # of n paths one more can be missed than is allowed: the mean lies within 1/(n + 1) below
-    assert np.mean(rates) >= level - 1 / (events + 1) - 2 * error
+    policy = make_policy("iqs")
+    paths = random_paths(400)
+    stopped = paths.select(paths.stopped)
+    policy.calibrate(stopped.select(range(needed)), max_event_miss_rate=level)
+    with pytest.raises(UserError, match=f"at least {needed} stopped paths are needed, not "):
+        policy.calibrate(stopped.select(range(needed - 1)), max_event_miss_rate=level)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -104,17 +88,19 @@ def test_live_paths_decide_as_whole_ones_at_the_threshold_chosen(variant, cost):
 
 def test_dear_misses_lower_the_threshold_and_dear_time_raises_it():
     policy, paths = make_policy("iqs"), random_paths(20)
-    batch = path_batch(paths)
-    margin = torch.from_numpy(policy.margins(paths))
-    found = [float(cheapest_margin(margin, batch, cost, 1.0)) for cost in (1e-3, 3.0, 1e6)]
+    margins = policy.margins(paths)
+    found = [
+        policy.calibrate(paths, miss_cost=cost, time_cost=1.0).threshold
+        for cost in (1e-3, 3.0, 1e6)
+    ]
     assert found == sorted(found, reverse=True)
-    assert missed(margin.numpy(), paths, found[-1]) == 0
+    assert missed(margins, paths, found[-1]) == 0
 
 
 def test_without_a_wish_the_balanced_accuracy_is_the_highest():
     policy, paths = make_policy("do_iqs"), random_paths(25)
     found = policy.calibrate(paths)
-    assert found.rule == "balanced_accuracy"
+    assert found.words == ("highest balanced accuracy",)
     scores = []
     for threshold in policy.margins(paths):
         policy.threshold = float(threshold)
@@ -138,10 +124,14 @@ def balanced_accuracy(policy, paths):
     ("goal", "message"),
     [
         ({"miss_cost": 1.0}, "needed together"),
-        ({"max_event_miss_rate": 0.1, "miss_cost": 1.0, "time_cost": 1.0}, "not by two"),
+        ({"max_event_miss_rate": 0.1, "choose": max}, "not by both"),
+        ({"confidence": 0.9}, "confidence goes with"),
+        ({"alarm_cost": 1.0}, "alarm_cost goes with"),
+        ({"max_event_miss_rate": 0.1, "confidence": 1.0}, "confidence"),
+        ({"max_false_alarm_rate": 0.0}, "max_false_alarm_rate"),
         ({"max_event_miss_rate": 0.0}, "max_event_miss_rate"),
         ({"max_event_miss_rate": 1.5}, "max_event_miss_rate"),
-        ({"miss_cost": -1.0, "time_cost": 1.0}, "miss_cost"),
+        ({"miss_cost": -1.0, "time_cost": 1.0}, "miss must be a number above 0"),
     ],
 )
 def test_goals_that_cannot_be_are_refused(goal, message):
@@ -184,12 +174,124 @@ def test_calibration_says_how_often_censored_paths_are_stopped():
     censored = [own for own, stopped in zip(first, paths.stopped, strict=True) if not stopped]
     assert found.censored == len(censored) > 0
     stopped = [bool((own >= found.threshold).any()) for own in censored]
-    assert found.false_alarm_rate == pytest.approx(np.mean(stopped))
+    assert found.false_alarm_rate.value == pytest.approx(np.mean(stopped))
     at_once = [own[0] >= found.threshold for own in first]
-    assert found.stopped_at_first_row == pytest.approx(np.mean(at_once))
+    assert found.stopped_at_first_row.value == pytest.approx(np.mean(at_once))
 
 
 def test_calibration_without_censored_paths_knows_no_false_alarms():
     policy, paths = make_policy("iqs", seed=1), random_paths(40, 1)
     found = policy.calibrate(paths.select(paths.stopped))
     assert (found.censored, found.false_alarm_rate) == (0, None)
+
+
+def test_promises_with_confidence_are_exact_and_recorded(tmp_path):
+    policy, paths = make_policy("iqs", seed=1), random_paths(400, 1)
+    margins, n = policy.margins(paths), int(paths.stopped.sum())
+    found = policy.calibrate(paths, MissRate(0.05, confidence=0.95), Balanced())
+    most = max(k for k in range(n) if binom(n, 0.05).cdf(k) <= 0.05)
+    assert missed(margins, paths, found.threshold) <= most
+    assert found.words == (
+        "event-miss rate at most 0.05, with 0.95 confidence", "highest balanced accuracy"
+    )  # fmt: skip
+    policy.save(tmp_path / "a.ckpt")
+    again = StoppingPolicy.load(tmp_path / "a.ckpt").calibration
+    assert again == found
+    assert again.promises[0] | {"words": ""} == {
+        "promise": "MissRate", "level": 0.05, "confidence": 0.95, "words": "",
+    }  # fmt: skip
+    policy.threshold = 0.0
+    assert policy.calibration is None
+
+
+def test_keywords_are_short_for_promises():
+    policy, paths = make_policy("iqs", seed=1), random_paths(400, 1)
+    short = policy.calibrate(
+        paths, max_event_miss_rate=0.5, max_false_alarm_rate=0.9, confidence=0.9
+    )
+    assert short == policy.calibrate(paths, MissRate(0.5, 0.9), FalseAlarms(0.9, 0.9))
+    costs = policy.calibrate(paths, miss_cost=3.0, time_cost=1.0, alarm_cost=2.0)
+    assert costs == policy.calibrate(paths, Cost(3.0, 1.0, 2.0))
+
+
+def test_intervals_are_those_of_the_formulas():
+    policy, paths = make_policy("iqs", seed=1), random_paths(60, 1)
+    found, margins = policy.calibrate(paths), policy.margins(paths)
+    k, n = missed(margins, paths, found.threshold), int(paths.stopped.sum())
+    exact = binomtest(k, n).proportion_ci(0.95, "exact")
+    assert found.event_miss_rate == pytest.approx((k / n, exact.low, exact.high))
+    left = []
+    for i in np.flatnonzero(paths.stopped):
+        rows = slice(paths.offsets[i], paths.offsets[i + 1])
+        reached = np.flatnonzero(margins[rows] >= found.threshold)
+        left += [paths.times[rows][-1] - paths.times[rows][reached[0]]] if len(reached) else []
+    low, high = t(len(left) - 1, np.mean(left), sem(left)).interval(0.95)
+    assert found.time_to_event == pytest.approx((np.mean(left), low, high), rel=1e-5)
+
+
+def test_lead_moves_the_threshold_down_until_enough_stops_are_early():
+    policy, paths = make_policy("iqs", seed=1), random_paths(300, 1)
+    long = paths.select(paths.events - paths.times[paths.offsets[:-1]] > 4)
+    found = policy.calibrate(long, MissRate(0.3), lead=2.0)
+    margins, late = policy.margins(long), 0
+    for i in range(len(long)):
+        rows = slice(long.offsets[i], long.offsets[i + 1])
+        early = long.times[rows] <= long.times[rows][-1] - 2.0
+        late += not (margins[rows][early] >= found.threshold).any()
+    assert found.lead == 2.0
+    assert late + 1 <= 0.3 * (len(long) + 1)
+    assert found.event_miss_rate.value == pytest.approx(late / len(long))
+    assert found.threshold < policy.calibrate(long, MissRate(0.3)).threshold
+
+
+def test_column_of_groups_is_read_from_the_table():
+    policy, paths = make_policy("iqs", seed=1), random_paths(200, 1)
+    table = {
+        "unit": [paths.names[i] for i in paths.path_of_row],
+        "t": paths.times,
+        "a": paths.states[:, 0],
+        "b": paths.states[:, 1],
+        "stop": (paths.actions == 0).astype(int),
+        "site": ["north" if i % 2 else "south" for i in paths.path_of_row],
+    }
+    columns = {"path": "unit", "time": "t", "stop": "stop"}
+    found = policy.calibrate(table, MissRate(0.1), per="site", **columns)
+    labels = ["north" if i % 2 else "south" for i in range(len(paths))]
+    assert found == policy.calibrate(paths, MissRate(0.1), per=labels)
+    margins = policy.margins(paths)
+    for group in found.groups:
+        own = paths.select([i for i, label in enumerate(labels) if label == group.name])
+        assert group.events == own.stopped.sum()
+        assert group.missed == missed(policy.margins(own), own, found.threshold)
+        assert group.missed + 1 <= 0.1 * (group.events + 1)
+        assert group.promised
+    assert [group.decisive for group in found.groups].count(True) == 1
+    assert missed(margins, paths, found.threshold) == sum(g.missed for g in found.groups)
+    with pytest.raises(UserError, match=r"no column 'sit' .*did you mean 'site'"):
+        policy.calibrate(table, MissRate(0.1), per="sit", **columns)
+    table["site"][1] = "west"
+    with pytest.raises(UserError, match="belongs to several groups of 'site'"):
+        policy.calibrate(table, MissRate(0.1), per="site", **columns)
+    with pytest.raises(UserError, match="group of each of the 200 paths, got 2"):
+        policy.calibrate(paths, MissRate(0.1), per=["a", "b"])
+    with pytest.raises(UserError, match="names a column of a table"):
+        policy.calibrate(paths, MissRate(0.1), per="site")
+
+
+def test_path_under_two_names_counts_once():
+    policy, paths = make_policy("iqs", seed=1), random_paths(60, 1)
+    longer = paths.select(paths.lengths > 1)
+    renamed = replace(longer, names=tuple(f"again {name}" for name in longer.names))
+    with pytest.warns(UserWarning, match=r"are there twice, e.g. 'again p\d+' has the rows of 'p"):
+        found = policy.calibrate(longer.followed_by(renamed), MissRate(0.2))
+    assert found == policy.calibrate(longer, MissRate(0.2))
+    both = policy.calibrate(longer.followed_by(renamed), MissRate(0.2), allow_known_paths=True)
+    assert both.paths == 2 * found.paths
+
+
+def test_what_is_no_promise_is_refused():
+    policy, paths = make_policy("iqs"), random_paths(60)
+    with pytest.raises(UserError, match="promises are objects such as MissRate"):
+        policy.calibrate(paths, "unit", "time")
+    with pytest.raises(UserError, match="only one goal can be served, got Cost and Balanced"):
+        policy.calibrate(paths, Cost(1, 1), Balanced())

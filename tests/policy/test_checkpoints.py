@@ -11,6 +11,7 @@ import torch
 from repository import ROOT
 
 from lit_ios import StoppingPolicy
+from lit_ios.checkpoints import write_checkpoint
 from lit_ios.checks import UserError
 from lit_ios.program import main
 from lit_ios.trajectories import Trajectory, TrajectorySet
@@ -211,7 +212,7 @@ def test_shell_calibrates_draws_predicts_explains_and_exports(run, tmp_path, cap
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["calibrate", "BEST", "--max-event-miss-rate", "0.001"], "at least 999 calibration paths"),
+        (["calibrate", "BEST", "--max-event-miss-rate", "0.001"], "at least 999 stopped paths"),
         (
             ["calibrate", "BEST", "--max-event-miss-rate", "0.3", "--split", "val"],
             "choose the epoch",
@@ -251,7 +252,7 @@ def test_shell_says_what_is_wrong_in_one_sentence(words, message, run, capsys):
 def test_checkpoint_of_another_format_is_refused_in_one_sentence(change, message, run, tmp_path):
     content = torch.load(run[0], weights_only=True)
     content["lit_ios"] |= change
-    torch.save(content, tmp_path / "other.ckpt")
+    write_checkpoint(content, tmp_path / "other.ckpt")
     with pytest.raises(UserError, match=message) as error:
         StoppingPolicy.load(tmp_path / "other.ckpt")
     assert str(tmp_path / "other.ckpt") in str(error.value)

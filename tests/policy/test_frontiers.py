@@ -77,9 +77,32 @@ def test_chosen_point_is_the_policys_own():
         events += 1
         if len(reached):
             left.append(paths.times[rows][-1] - paths.times[rows][reached[0]])
-    rate, time = policy.frontier(paths, draws=2).chosen
-    assert rate == pytest.approx(1 - len(left) / events)
-    assert time == pytest.approx(np.mean(left), rel=1e-5)
+    chosen = policy.frontier(paths, draws=2).chosen
+    assert chosen.event_miss_rate == pytest.approx(1 - len(left) / events)
+    assert chosen.time_to_event == pytest.approx(np.mean(left), rel=1e-5)
+
+
+@pytest.mark.parametrize("lead", [0.0, 2.5])
+def test_false_alarms_of_every_threshold_are_those_of_a_loop(lead):
+    policy, paths = make_policy("iqs", seed=2), random_paths(20, 2)
+    margins = policy.margins(paths)
+    curve = policy.frontier(paths, draws=2, lead=lead)
+    for threshold, missed, alarms in zip(
+        curve.threshold, curve.event_miss_rate, curve.false_alarm_rate, strict=True
+    ):
+        stopped, caught = [], []
+        for i in range(len(paths)):
+            rows = slice(paths.offsets[i], paths.offsets[i + 1])
+            reached = np.flatnonzero(margins[rows] >= threshold)
+            if paths.stopped[i]:
+                times = paths.times[rows]
+                caught.append(len(reached) and times[reached[0]] <= times[-1] - lead)
+            else:
+                stopped.append(len(reached) > 0)
+        assert alarms == pytest.approx(np.mean(stopped))
+        assert missed == pytest.approx(1 - np.mean(caught))
+    alone = policy.frontier(paths.select(paths.stopped), draws=2)
+    assert np.isnan(alone.false_alarm_rate).all()
 
 
 def test_several_curves_make_one_figure(tmp_path):

@@ -145,14 +145,16 @@ def test_checkpoint_can_be_read_by_whoever_may_read_files(tmp_path):
 
 def test_checkpoint_of_something_else_is_refused(tmp_path):
     for name, content in {"a": {"weights": 1}, "b": {"state_dict": {}}}.items():
-        torch.save(content, tmp_path / name)
+        write_checkpoint(content, tmp_path / name)
         with pytest.raises(UserError, match="is not a lit-ios checkpoint"):
             StoppingPolicy.load(tmp_path / name)
     (tmp_path / "c").write_text("text")
     with pytest.raises(UserError, match="is not a lit-ios checkpoint"):
         StoppingPolicy.load(tmp_path / "c")
-    with pytest.raises(UserError, match="there is no file"):
+    with pytest.raises(UserError, match=r"there is no file .*d: give a run folder or a checkpoint"):
         StoppingPolicy.load(tmp_path / "d")
+    with pytest.raises(UserError, match=r"there is no file .*best\.ckpt: give a run folder"):
+        StoppingPolicy.load(tmp_path)
 
 
 def test_deciding_in_part_leaves_gradients_on():

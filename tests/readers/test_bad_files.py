@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from written_tables import COMPRESS, parquet_table, refusal, refusal_of, write, write_folder
+from written_tables import (
+    COMPRESS,
+    parquet_table,
+    read_written,
+    refusal,
+    refusal_of,
+    write,
+    write_folder,
+)
 
 GOOD = "unit,t,x\na,0,1\na,1,2\nb,0,3\nb,1,4\n"
 LONG = "unit,t,x\n" + "".join(f"a,{i},{i * 0.37:.3f}\n" for i in range(400))
@@ -141,7 +149,7 @@ def test_ragged_row_is_counted_right_after_a_line_break_in_quotes(tmp_path: Path
 
 
 def test_separator_that_is_not_looked_for_is_refused_by_its_name(tmp_path: Path) -> None:
-    assert "set --separator '|'" in refusal_of(tmp_path, GOOD.replace(",", "|"))
+    assert "set separator='|'" in refusal_of(tmp_path, GOOD.replace(",", "|"))
 
 
 @pytest.mark.parametrize("row", ["b,1,Smith", "b,1,Smith,5,6"])
@@ -152,6 +160,13 @@ def test_ragged_row_is_not_shown(tmp_path: Path, row: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ragged_row_of_bytes_prints_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "not a readable CSV file" in refusal_of(tmp_path, bytes(range(256)) * 8)
+    assert capsys.readouterr().err == ""
+
+
 def test_ragged_row_that_is_not_utf8_is_not_shown(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, GOOD.encode() + b"Smith,\xe9\n")
     assert "Smith" not in message
@@ -167,6 +182,18 @@ def test_ragged_row_that_is_not_utf8_is_not_shown(tmp_path: Path) -> None:
 )
 def test_column_name_that_occurs_twice_is_named(tmp_path: Path, content: str | pa.Table) -> None:
     assert "'x'" in refusal_of(tmp_path, content)
+
+
+@pytest.mark.parametrize("first", ["a,1,2.5,Smith", "a,1,1,Smith"])
+def test_file_without_a_header_is_refused_without_its_cells(tmp_path: Path, first: str) -> None:
+    message = refusal_of(tmp_path, f"{first}\na,2,3,Smith\n")
+    assert "the first line must name the columns" in message
+    assert "Smith" not in message
+
+
+def test_columns_may_be_named_by_numbers(tmp_path: Path) -> None:
+    paths = read_written(tmp_path, "unit,t,1,2,3\na,1,5,6,7\na,2,6,7,8\n")
+    assert paths.feature_names == ("1", "2", "3")
 
 
 @pytest.mark.parametrize("head", ["unit,t,x,", 'unit,t,x,""', "unit,t,,x"])

@@ -118,9 +118,9 @@ def test_paths_keep_every_tenth_cycle_and_stop_at_the_last_kept():
     assert paths.stopped.all()
 
 
-def test_lead_moves_the_stop_earlier():
+def test_stops_moved_earlier_count_from_the_true_failure():
     series = parse_series("x", text_of([25, 31]))
-    paths = engine_paths(series, ALL, step=10, lead=5)
+    paths = engine_paths(series, ALL, step=10).stopped_earlier(5)
     assert [path.times.tolist() for path in paths] == [[1, 11], [1, 11, 21]]
 
 

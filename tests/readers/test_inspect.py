@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from written_tables import parquet_table, read_written, write
 
-from lit_ios.inspect import describe_columns, describe_paths
+from lit_ios.inspect import describe_columns, describe_paths, inspect_table
 from lit_ios.readers.dialects import Dialect
 
 TEXT = (
@@ -58,6 +58,21 @@ def test_no_text_of_a_cell_is_shown(said: dict[str, str]) -> None:
 def test_no_column_is_static_where_paths_are_not_known(tmp_path: Path) -> None:
     file = write(tmp_path / "table.csv", TEXT)
     assert not any("static" in line for line in lines_of(file, None).values())
+
+
+def test_column_that_each_path_has_once_is_not_called_static(tmp_path: Path) -> None:
+    file = write(tmp_path / "table.csv", "unit,day,once\na,1,\na,2,5\nb,1,\nb,2,6\n")
+    assert "static" not in lines_of(file)["once"]
+
+
+def test_inspect_asks_whether_static_features_are_known_at_the_beginning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"p{i},{day},{i % 2},{day * i}\n" for i in range(4) for day in (1, 2, 3))
+    file = write(tmp_path / "table.csv", f"unit,day,sex,heat\n{rows}")
+    inspect_table(str(file), {"path": "unit", "time": "day"}, tmp_path / "figure.png")
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("static")]
+    assert line.startswith("static     sex: the same on all rows of a path; leave out (--drop)")
 
 
 def test_columns_of_every_kind_are_described(tmp_path: Path) -> None:

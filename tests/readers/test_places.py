@@ -89,7 +89,7 @@ def test_without_network_the_error_says_which_file_to_put_where(cache):
     message = str(caught.value)
     assert "engines.txt" in message
     assert f"put one of them into {cache / 'set'}" in message
-    assert "--data.init_args.data_dir" in message
+    assert "data_dir='…'" in message
     assert "LIT_IOS_DATA" in message
     assert "http://127.0.0.1:9/engines.txt" in message
 

@@ -123,7 +123,7 @@ def test_unknown_category_is_refused_by_name(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, COLOURS, features=("colour",), categories=known)
     assert "column 'colour', path 'b', row 4" in message
     assert "'green' is not one of the 2 categories known from training" in message
-    assert "set --unknown missing to treat it as missing" in message
+    assert "if the rule was trained with missing='impute'" in message
     assert "red" not in message
 
 
@@ -135,7 +135,7 @@ def test_unknown_category_may_be_taken_as_missing(tmp_path: Path, missing: str) 
 
 
 def test_unknown_category_cannot_be_missing_where_that_is_an_error() -> None:
-    with pytest.raises(UserError, match="--missing impute or --missing last"):
+    with pytest.raises(UserError, match="missing='impute' or missing='last'"):
         TableRoles("unit", "t", unknown="missing")
 
 

@@ -128,3 +128,37 @@ def test_share_of_a_table_has_the_events_of_its_paths(tmp_path: Path, duplicates
     assert found.names == ("b", "c")
     assert found.gaps
     np.testing.assert_array_equal(found.event_times, [np.nan, 2])
+
+
+WITH_TIMES = "unit,t,end,x\nb,0,1.5,1\na,0,,2\nb,1,1.5,3\na,2,,4\nc,1,2,5\nc,2,2,6\n"
+
+
+def test_column_of_event_times_does_what_a_table_of_events_does(tmp_path: Path) -> None:
+    long, events = written(tmp_path, "unit,t\na,\nb,1.5\nc,2\n")
+    expected = read(long, events=events)
+    found = read(write(tmp_path / "own.csv", WITH_TIMES), event_time="end")
+    assert found.feature_names == expected.feature_names == ("x",)
+    assert found.stopped.tolist() == expected.stopped.tolist() == [True, False, True]
+    np.testing.assert_array_equal(found.events, expected.events)
+
+
+def test_column_of_event_times_goes_with_a_status(tmp_path: Path) -> None:
+    text = "unit,t,end,died,x\na,0,9,1,1\na,1,9,1,2\nb,0,7,0,3\nb,1,7,0,4\n"
+    found = read(write(tmp_path / "own.csv", text), event_time="end", stop="died")
+    assert found.stopped.tolist() == [True, False]
+    np.testing.assert_array_equal(found.events, [9, np.nan])
+
+
+def test_event_times_that_differ_within_a_path_are_refused(tmp_path: Path) -> None:
+    text = WITH_TIMES.replace("b,1,1.5", "b,1,1.6")
+    said = refusal(write(tmp_path / "own.csv", text), event_time="end")
+    assert "another time of the event than in the path's first row" in said
+    assert "row 3" in said
+
+
+def test_rows_after_the_event_of_a_column_are_refused(tmp_path: Path) -> None:
+    text = WITH_TIMES.replace("c,1,2", "c,1,1.2").replace("c,2,2", "c,2,1.2")
+    said = refusal(write(tmp_path / "own.csv", text), event_time="end")
+    assert "the row is after the path's event at 1.2" in said
+    with pytest.raises(ValueError, match="not by both"):
+        TableRoles(path="unit", time="t", events="e.csv", event_time="end")

@@ -61,7 +61,7 @@ def read_columns_of(folder: Path, text: str) -> list[str]:
 
 def test_thousands_are_not_taken_for_decimals(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, "unit;t;x\na;0;1,234\na;1;5,678\n")
-    assert "column 'x', path 'a', row 1: not a number: '1,234'; set --decimal ','" in message
+    assert "column 'x', path 'a', row 1: not a number: '1,234'; set decimal=','" in message
 
 
 def test_decimal_comma_can_be_set(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_cell_that_is_not_written_so_is_named(tmp_path: Path, cell: str) -> None
 def test_dates_of_no_known_format_ask_for_it(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, "unit,t,x\na,01.02.2020,1\na,02.02.2020,2\n")
     assert "neither a number nor a date: '01.02.2020'" in message
-    assert "--date-format %d.%m.%Y" in message
+    assert "date_format='%d.%m.%Y'" in message
 
 
 @pytest.mark.parametrize("given", ["dd.mm.yyyy", "%Q", "%", ""])
@@ -147,7 +147,7 @@ def test_identical_rows_are_kept_once(tmp_path: Path, sort: bool) -> None:
 def test_identical_rows_are_named_with_the_option_that_drops_them(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, TWICE, missing="impute", sort=True)
     assert "column 't', path 'a', row 4: the same time 0 as in row 1" in message
-    assert "--duplicates drop" in message
+    assert "duplicates='drop'" in message
 
 
 @pytest.mark.parametrize("duplicates", ["error", "drop"])

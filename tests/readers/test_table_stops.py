@@ -65,7 +65,7 @@ def test_named_value_means_stop_and_all_others_do_not(
 def test_unknown_words_are_named_with_the_option_that_tells_them_apart(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, table_of("alive", "dead", "lost", "alive"), stop="s")
     assert "column 's', path 'a', row 1: neither yes nor no: 'alive' and 'dead'" in message
-    assert "--stop-value" in message
+    assert "stop_value='…'" in message
     assert "lost" not in message
 
 
@@ -82,11 +82,11 @@ def test_missing_word_is_a_mistake(tmp_path: Path) -> None:
 def test_stop_value_that_is_no_number_among_numbers_is_refused(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, table_of("0", "1", "0", "0"), stop="s", stop_value="dead")
     assert "column 's'" in message
-    assert "--stop-value" in message
+    assert "stop_value='…'" in message
 
 
 def test_stop_value_needs_a_column() -> None:
-    with pytest.raises(UserError, match="--stop"):
+    with pytest.raises(UserError, match="stop='…'"):
         TableRoles("unit", "t", stop_value="dead")
 
 

@@ -93,7 +93,10 @@ class Wrong(own_parts.Residual):
         (spec("Nothing"), "cannot be imported"),
         ({"class_path": f"{__name__}.Wrong"}, "Wrong: two rows cannot be evaluated"),
         ("json.JSONDecoder", "must be a subclass"),
-        ("never_imported.Head", "not imported because a file names it: allow it with --allow nev"),
+        (
+            "never_imported.Head",
+            r"not imported because a file names it: allow it with allow=\['nev",
+        ),
         ({"class": "x"}, "must be a class path, or a mapping"),
         ({"class_path": "a.B", "args": 1}, "unknown args beside class_path"),
         (own_parts.Residual, "must be a class path"),

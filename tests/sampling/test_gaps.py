@@ -24,7 +24,7 @@ def test_numbers_are_filled_by_the_median_and_text_by_its_most_frequent_category
 
 
 def test_a_column_without_any_value_is_refused():
-    with pytest.raises(TrajectoryError, match=r"column 'heat': no training row .* --drop heat"):
+    with pytest.raises(TrajectoryError, match=r"column 'heat': no training row .* drop=\['heat'\]"):
         fit_fill(gappy(heat=[np.nan] * 6, colour=[0] * 6))
 
 

@@ -7,7 +7,8 @@ import pytest
 from imblearn.over_sampling import SMOTE
 from sklearn.neighbors import NearestNeighbors
 
-from lit_ios.sampling import OversamplingError, smote_stops, synthetic_confidence
+from lit_ios.sampling import OversamplingError, oversampling, smote_stops, synthetic_confidence
+from lit_ios.trajectories import CONTINUE, STOP
 
 
 def rows(
@@ -277,3 +278,45 @@ def test_discriminator_needs_stops_in_both_halves():
     states, actions = rows(1, 20)
     with pytest.raises(OversamplingError, match="both halves"):
         synthetic_confidence(states[:1], states, actions, np.arange(21), "discriminator")
+
+
+# Many stops --------------------------------------------------------------------------------------
+
+
+def test_few_features_or_stops_give_what_imbalanced_learn_gives_to_the_bit(monkeypatch):
+    monkeypatch.setattr(oversampling, "EXACT_STOPS", 50)
+    for stops, features in ((200, oversampling.TREE_DIMENSIONS), (50, 20)):
+        rows = np.random.default_rng(0).normal(size=(3 * stops, features)).astype(np.float32)
+        actions = np.repeat([STOP, CONTINUE, CONTINUE], stops)
+        made = smote_stops(rows, actions, np.random.default_rng(1), neighbors=5)
+        seed = int(np.random.default_rng(1).integers(2**31))
+        theirs = SMOTE(sampling_strategy={STOP: 2 * stops}, k_neighbors=5, random_state=seed)
+        assert np.array_equal(made, theirs.fit_resample(rows, actions)[0][3 * stops :])
+
+
+@pytest.mark.parametrize("kind", ["regular", "borderline"])
+def test_many_stops_of_many_features_are_taken_in_groups_of_bounded_size(kind, monkeypatch):
+    monkeypatch.setattr(oversampling, "EXACT_STOPS", 100)
+    monkeypatch.setattr(oversampling, "GROUP_STOPS", 40)
+    rng = np.random.default_rng(0)
+    stops = 210
+    rows = rng.normal(size=(4 * stops, 8)).astype(np.float32)
+    actions = np.repeat([STOP, CONTINUE, CONTINUE, CONTINUE], stops)
+    sizes = []
+    real = oversampling._interpolated
+
+    def noted(states, actions, *args):
+        sizes.append((int((actions == STOP).sum()), len(actions)))
+        return real(states, actions, *args)
+
+    monkeypatch.setattr(oversampling, "_interpolated", noted)
+    with pytest.warns(UserWarning, match="neighbours of 210 stops in 6 random groups"):
+        made = smote_stops(rows, actions, np.random.default_rng(1), kind=kind, neighbors=5)
+    assert sizes == [(35, 140)] * 6
+    assert len(made) == 2 * stops  # as many stops as continue rows
+    with pytest.warns(UserWarning, match="random groups"):
+        again = smote_stops(rows, actions, np.random.default_rng(1), kind=kind, neighbors=5)
+    assert np.array_equal(made, again)
+    inside = rows[actions == STOP]
+    assert (made >= inside.min(0) - 1e-6).all()
+    assert (made <= inside.max(0) + 1e-6).all()

@@ -1,0 +1,1 @@
+"""Files from strangers, by kind."""

@@ -1,0 +1,1 @@
+"""The checks of `benchmarks.reliability`, by what they attack."""

@@ -1,0 +1,210 @@
+"""Files that are written whole or not at all, and folders that belong to one run.
+
+A file is written beside its target under a name of its own, brought to the disk (fsync), and only
+then takes the target's place: whoever is killed, or runs out of disk, leaves the file that was
+there before. What a killed process leaves behind is removed when its target is next written, and
+by `remove_leftovers` when a run begins in that folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import math
+import os
+import re
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from lit_ios.checks import UserError
+
+ABANDONED = 24 * 3600.0  # seconds after which a half-written file of another machine is left over
+_HOST = re.sub(r"[^\w-]", "-", socket.gethostname()) or "host"
+_OURS = re.compile(r"\..*\.(?P<host>[\w-]+)\.(?P<process>\d+)\.\d+\.tmp")
+_REASONS = {
+    errno.ENOSPC: "the disk is full; make room or choose another folder",
+    errno.EDQUOT: "your share of the disk is used up; make room or choose another folder",
+    errno.EFBIG: "it would be larger than the limit for files (ulimit -f); raise it",
+    errno.EROFS: "the disk is read-only; choose another folder",
+    errno.EACCES: "that is not permitted; choose another folder",
+    errno.EPERM: "that is not permitted; choose another folder",
+    errno.ENOENT: "it is not there (any more)",
+    errno.ENOTDIR: "its folder is a file; choose another",
+    errno.EISDIR: "there is a folder of that name; choose another name",
+}
+_numbers = itertools.count()
+_open: set[str] = set()  # half-written files of this process
+
+
+class WriteError(UserError):
+    """A file that could not be written; what was there before is unchanged."""
+
+
+def explain_os_error(error: OSError) -> str:
+    """Return in words why a file cannot be written, and what to do."""
+    if error.errno == errno.ENOENT and error.filename is not None:
+        folder = Path(os.fsdecode(error.filename)).parent
+        if not folder.is_dir():
+            return f"there is no folder {folder}"
+    return _REASONS.get(error.errno or 0) or error.strerror or str(error)
+
+
+@contextlib.contextmanager
+def replacing(file: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """Open a stream whose content takes the place of a file if all goes well, else nothing does.
+
+    Args:
+        file: to be written; a link is followed.
+        durable: wait until the content is on the disk, so that it also survives a power cut.
+    """
+    target = Path(os.path.realpath(file))
+    try:
+        with _beside(target) as (stream, half):
+            yield stream
+            stream.flush()
+            if durable:
+                os.fsync(stream.fileno())
+            stream.close()
+            os.replace(half, target)
+        if durable:
+            _sync_folder(target.parent)
+    except OSError as error:
+        raise WriteError(f"{file} could not be written: {explain_os_error(error)}") from None
+
+
+@contextlib.contextmanager
+def _beside(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
+    """Open a file of a name of its own beside the target; remove it unless it was renamed."""
+    for half in _left_over(target.parent, f".{target.name[:100]}."):
+        _remove(half)
+    name = f".{target.name[:100]}.{_HOST}.{os.getpid()}.{next(_numbers)}.tmp"
+    half = target.with_name(name)
+    _open.add(name)
+    try:
+        # the mode is what the umask leaves of it, as for any new file
+        descriptor = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        with os.fdopen(descriptor, "wb") as stream:
+            if target.exists():
+                os.chmod(half, stat.S_IMODE(target.stat().st_mode))
+            yield stream, half
+    finally:
+        _remove(half)
+        _open.discard(name)
+
+
+def write_bytes(file: str | Path, content: bytes, *, durable: bool = True) -> None:
+    """Write a file whole or not at all."""
+    with replacing(file, durable=durable) as stream:
+        stream.write(content)
+
+
+def write_text(file: str | Path, content: str) -> None:
+    """Write a text file whole or not at all."""
+    write_bytes(file, content.encode())
+
+
+def write_json(file: str | Path, content: Any) -> None:
+    """Write a JSON file whole or not at all; what is not finite becomes null."""
+    write_text(file, json.dumps(_finite(content), indent=2, allow_nan=False) + "\n")
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def write_figure(file: str | Path, figure: Any) -> None:
+    """Write a figure of matplotlib in the format that the file's ending says."""
+    with replacing(file) as stream:
+        figure.savefig(stream, dpi=120, format=Path(file).suffix.removeprefix(".") or "png")
+
+
+def claim_version(place: str | Path) -> Path:
+    """Make the folder version_N with the next free number, for this run alone.
+
+    Whoever makes a folder has it: of runs that begin at the same instant, each gets its own.
+    """
+    folder = Path(place)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            taken = [int(name[8:]) for name in os.listdir(folder) if _is_version(name)]
+            try:
+                claimed = folder / f"version_{max(taken, default=-1) + 1}"
+                claimed.mkdir()
+                return claimed
+            except FileExistsError:
+                continue  # another run was faster
+    except OSError as error:
+        raise WriteError(f"{folder} could not be made: {explain_os_error(error)}") from None
+
+
+def _is_version(name: str) -> bool:
+    return name.startswith("version_") and name[8:].isdecimal()
+
+
+def remove_leftovers(folder: str | Path) -> None:
+    """Remove what killed processes left of half-written files, in a folder and those below it."""
+    for place, _, _ in os.walk(folder):
+        for half in _left_over(Path(place)):
+            _remove(half)
+
+
+def _left_over(folder: Path, beginning: str = ".") -> list[Path]:
+    """Return half-written files that nobody is writing any more."""
+    try:
+        names = [name for name in os.listdir(folder) if name.startswith(beginning)]
+    except OSError:
+        return []
+    found = [(name, _OURS.fullmatch(name)) for name in names if name not in _open]
+    return [
+        folder / name
+        for name, ours in found
+        if ours is not None
+        and not (ours["host"] == _HOST and _alive(int(ours["process"])))
+        and (ours["host"] == _HOST or _age(folder / name) > ABANDONED)
+    ]
+
+
+def _alive(process: int) -> bool:
+    """Say whether another process of this number runs on this machine."""
+    if process == os.getpid():
+        return False  # what this process is writing is known
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # of another user
+    return True
+
+
+def _age(file: Path) -> float:
+    try:
+        return time.time() - file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _remove(file: Path) -> None:
+    with contextlib.suppress(OSError):
+        file.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the new name to the disk, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

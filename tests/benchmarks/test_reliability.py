@@ -1,0 +1,57 @@
+"""A few trials of each check of `make nightly`."""
+
+import pytest
+
+from benchmarks.reliability import CHECKS
+from benchmarks.reliability_checks import corruption, crashes
+from benchmarks.reliability_checks.outcome import count
+from lit_ios import checkpoints
+
+FEW = {
+    "kills": 2, "kills_other_disk": 2, "kills_while_saving": 5, "terminations": 2, "bit_flips": 200,
+    "zeroed_blocks": 30, "truncations": 30, "disk_errors": 4, "simultaneous_starts": 20,
+    "stream_steps": 5000, "joining_paths": 1000, "stream_threads": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_few_trials_hold_what_is_promised(name):
+    found = CHECKS[name].run(FEW[name], 1000)
+    assert found.bad == 0, found.note
+
+
+def test_bit_flips_are_taken_for_whole_where_no_checksum_is_compared(monkeypatch):
+    class Same:
+        def __eq__(self, other):
+            return True
+
+        def encode(self):
+            return self
+
+    class Never:
+        digest_size = 32
+
+        def hexdigest(self):
+            return Same()
+
+    corruption.checkpoint()
+    monkeypatch.setattr(checkpoints.hashlib, "sha256", lambda *_: Never())
+    assert corruption.bit_flips(100, 0).bad > 0
+
+
+def test_every_failure_prints_the_seed_that_repeats_it(capsys):
+    found = count("kills", range(5, 8), lambda seed: "lost" if seed == 6 else None)
+    assert found == (3, 1, "lost")
+    assert "kills --trials 1 --seed 6" in capsys.readouterr().err
+
+
+def test_a_file_that_is_copied_over_the_good_one_is_found_out(monkeypatch):
+    def copy_over(content, file, *, durable=True):
+        data = checkpoints.sealed(content)
+        with open(file, "wb") as stream:
+            for at in range(0, len(data), 4096):
+                stream.write(data[at : at + 4096])
+                stream.flush()
+
+    monkeypatch.setattr(crashes, "write_checkpoint", copy_over)
+    assert crashes.kills_while_saving(30, 0).bad > 0

@@ -1,0 +1,41 @@
+"""Versions of dependencies: the pins and their hashes agree, and bounds can be made pins."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+from repository import ROOT
+
+PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([\w.+]+)", re.M)
+
+
+def pins(text):
+    return {name.lower().replace("_", "-"): version for name, version in PINNED.findall(text)}
+
+
+def test_hashed_versions_are_the_pinned_ones():
+    pinned = pins((ROOT / "constraints.txt").read_text())
+    hashed = pins((ROOT / "requirements-hashed.txt").read_text())
+    both = pinned.keys() & hashed.keys()
+    assert {name: hashed[name] for name in both} == {name: pinned[name] for name in both}
+    assert both >= {"torch", "pytorch-lightning", "numpy", "pyarrow", "pyyaml", "jsonargparse"}
+
+
+def test_every_hashed_version_has_a_hash():
+    text = (ROOT / "requirements-hashed.txt").read_text()
+    entries = re.split(r"^(?=[a-zA-Z])", text, flags=re.M)[1:]
+    assert len(entries) > 50
+    for entry in entries:
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
+
+
+def test_oldest_versions_are_the_lower_bounds():
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci/oldest.py"], capture_output=True, text=True, check=True
+    )
+    found = pins(done.stdout)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for line in project["dependencies"]:
+        name = re.match(r"[\w-]+", line)[0].lower()
+        assert f">={found[name]}" in line
