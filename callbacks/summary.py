@@ -60,9 +60,9 @@ class RunSummary(Callback):
     def _sum_up(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         logged = sorted(trainer.callback_metrics.items())
         metrics = {name: float(value) for name, value in logged if name.startswith(f"{stage}/")}
-        between = _intervals(trainer, metrics, stage)
+        between = _intervals(metrics, stage)
         print(_table(metrics, stage, time_label(_time_columns(trainer)), between))
-        print(_sentences(trainer, metrics, stage))
+        print(_sentences(trainer, pl_module, metrics, stage))
         folder = run_folder(trainer)
         if folder is None:
             return
@@ -78,19 +78,23 @@ class RunSummary(Callback):
         print(next_steps(_with_checkpoint(trainer, folder), own_table=bool(table and table.path)))
 
 
-def _intervals(
-    trainer: pl.Trainer, metrics: dict[str, float], stage: str
-) -> dict[str, tuple[float, float]]:
+def _judged(metrics: dict[str, float], stage: str) -> Judged | None:
+    """Return how many paths all processes judged; None if the module counts none."""
+    paths, stopped = (metrics.get(f"{stage}/{name}") for name in ("paths", "stopped_paths"))
+    if paths is None or stopped is None:
+        return None
+    return Judged(int(paths), int(stopped), {"test": "test", "val": "validation"}[stage])
+
+
+def _intervals(metrics: dict[str, float], stage: str) -> dict[str, tuple[float, float]]:
     """Return 95 % intervals over paths: exact ones of shares, Student's of the mean time."""
-    splits = getattr(getattr(trainer, "datamodule", None), "splits", None)
-    if splits is None or trainer.world_size > 1:  # a share of the paths only
+    judged = _judged(metrics, stage)
+    if judged is None:
         return {}
-    paths = splits.test if stage == "test" else splits.val
-    events = int(paths.stopped.sum())
     counts = {
-        "event_miss_rate": events,
-        "false_alarm_rate": len(paths) - events,
-        "stopped_at_first_row": len(paths),
+        "event_miss_rate": judged.stopped,
+        "false_alarm_rate": judged.paths - judged.stopped,
+        "stopped_at_first_row": judged.paths,
     }
     values = {name: metrics.get(f"{stage}/{name}", math.nan) for name in (*counts, *_TIME)}
     found = {
@@ -99,7 +103,8 @@ def _intervals(
         if math.isfinite(values[name])
     }
     mean, error = (values[name] for name in _TIME)
-    caught = round((1 - values["event_miss_rate"]) * events) if events else 0
+    missed = values["event_miss_rate"]
+    caught = round((1 - missed) * judged.stopped) if judged.stopped else 0
     if caught > 1 and math.isfinite(error):
         reach = error * float(stdtrit(caught - 1, 0.975))
         found["time_to_event_mean"] = (mean - reach, mean + reach)
@@ -145,17 +150,28 @@ def _time_columns(trainer: pl.Trainer) -> TableColumns | None:
     return table if isinstance(table, TableColumns) else None
 
 
-def _sentences(trainer: pl.Trainer, metrics: dict[str, float], stage: str) -> str:
+def _sentences(
+    trainer: pl.Trainer, pl_module: pl.LightningModule, metrics: dict[str, float], stage: str
+) -> str:
     """Return what the metrics mean."""
-    splits = getattr(getattr(trainer, "datamodule", None), "splits", None)
-    if splits is None or trainer.world_size > 1:  # a share of the paths only
+    judged = _judged(metrics, stage)
+    if judged is None:
         return ""
-    paths, kind = (splits.test, "test") if stage == "test" else (splits.val, "validation")
-    judged = Judged(len(paths), int(paths.stopped.sum()), kind)
     values = {name.removeprefix(f"{stage}/"): value for name, value in metrics.items()}
     said = [verdict(values, judged, _time_columns(trainer))]
-    few = few_paths(int(splits.train.stopped.sum()), judged)
+    few = few_paths(_training_stops(trainer, pl_module), judged)
     return "\n".join([*said, *([few] if few else []), ""])
+
+
+def _training_stops(trainer: pl.Trainer, pl_module: pl.LightningModule) -> int | None:
+    """Return how many stopped paths there were to train on; None where this process cannot say."""
+    record = getattr(pl_module, "record", None)
+    if record is not None:
+        return int(record.stops)
+    splits = getattr(getattr(trainer, "datamodule", None), "splits", None)
+    if splits is None or trainer.world_size > 1:  # a share of the paths only
+        return None
+    return int(splits.train.stopped.sum())
 
 
 def _places(folder: Path) -> str:

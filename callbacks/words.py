@@ -61,10 +61,10 @@ def verdict(metrics: Mapping[str, float], judged: Judged, table: TableColumns | 
     return sentence
 
 
-def few_paths(training_stops: int, judged: Judged) -> str | None:
-    """Say that figures mean little where few paths were stopped."""
+def few_paths(training_stops: int | None, judged: Judged) -> str | None:
+    """Say that figures mean little where few paths were stopped; None: not known."""
     parts = []
-    if training_stops < FEW_STOPS:
+    if training_stops is not None and training_stops < FEW_STOPS:
         parts.append(f"{training_stops} stopped paths in training")
     if 0 < judged.stopped < FEW_STOPS:
         parts.append(f"{judged.stopped} among the {judged.kind} paths")

@@ -179,6 +179,30 @@ class StoppedAtOnce(_CountingMetric):
         return self._share(self.at_once, self.paths, "paths")
 
 
+class PathCount(_CountingMetric):
+    """How many paths were judged.
+
+    Args:
+        stopped: count those the expert stopped only.
+        **kwargs: see torchmetrics.Metric.
+    """
+
+    paths: Tensor
+
+    def __init__(self, stopped: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.stopped = stopped
+        self._count("paths")
+
+    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+        """Count paths."""
+        self.paths += paths.stopped.sum() if self.stopped else len(paths.stopped)
+
+    def compute(self) -> Tensor:
+        """Return the number."""
+        return self.paths.clone()
+
+
 class AlarmsPerTime(_CountingMetric):
     """M7: first stops where the expert went on, per unit of observed time.
 
@@ -250,7 +274,8 @@ class TimeToEvent(_CountingMetric):
         if self.quantile is None:
             result = times.mean()
         elif self.quantile == "error":
-            result = times.std() * len(times) ** -0.5  # NaN of a single one
+            spread = times.std() if len(times) > 1 else times.new_tensor(torch.nan)
+            result = spread * len(times) ** -0.5
         else:
             result = times.quantile(self.quantile)
         return result.float()
@@ -415,15 +440,17 @@ class GridIoU(_GridMetric):
 def path_metrics(
     prefix: str, frontier: bool = False, own: Mapping[str, str] | None = None, **kwargs: Any
 ) -> MetricCollection:
-    """Return M1–M4, M7 and stops at once, and with `frontier` M5, by the names of their log keys.
+    """Return M1–M4, M7, stops at once and what is counted; with `frontier`, M5 too.
 
     Args:
-        prefix: of the names.
+        prefix: of the names, which are those of the log keys.
         frontier: whether M5 is among them.
         own: class paths of a user's own metrics by name; `update` takes (margin, paths, threshold).
         **kwargs: see torchmetrics.Metric.
     """
     metrics: dict[str, Metric] = {
+        "paths": PathCount(**kwargs),
+        "stopped_paths": PathCount(stopped=True, **kwargs),
         "balanced_accuracy": BalancedAccuracy(**kwargs),
         "region_balanced_accuracy": RegionBalancedAccuracy(**kwargs),
         "event_miss_rate": EventMissRate(**kwargs),

@@ -35,6 +35,8 @@ class Loop(NamedTuple):
     false_alarm_rate: float
     alarms_per_time: float
     stopped_at_first_row: float
+    paths: int
+    stopped_paths: int
     times_to_event: list[float]
     row_is_stop: list[bool]  # the expert's, for each row
     row_is_late: list[bool]  # the row is at or after the policy's first stop
@@ -80,6 +82,8 @@ def loop(paths: Sequence[Path], threshold: float = 0.0, window: float = 0.0) -> 
         false_alarm_rate=share(false_alarm),
         alarms_per_time=alarms / observed if observed > 0 else math.nan,
         stopped_at_first_row=share([path.margins[0] >= threshold for path in paths]),
+        paths=len(paths),
+        stopped_paths=len([path for path in paths if path.stopped]),
         times_to_event=left,
         row_is_stop=is_stop,
         row_is_late=is_late,

@@ -32,6 +32,7 @@ from lit_ios.metrics import (
     EventMissRate,
     FalseAlarmRate,
     MissingClassWarning,
+    PathCount,
     RegionBalancedAccuracy,
     StoppedAtOnce,
     TimeToEvent,
@@ -52,6 +53,8 @@ NAMES = (
     "false_alarm_rate",
     "alarms_per_time",
     "stopped_at_first_row",
+    "paths",
+    "stopped_paths",
 )
 OF_EVENTS = NAMES[2:8]
 TIMES = NAMES[3:7]  # of a single path, too
@@ -62,6 +65,8 @@ METRICS: dict[str, Callable[[], Metric]] = {
     "false_alarm_rate": FalseAlarmRate,
     "alarms_per_time": AlarmsPerTime,
     "stopped_at_first_row": StoppedAtOnce,
+    "paths": PathCount,
+    "stopped_paths": lambda: PathCount(stopped=True),
     "time_to_event_mean": TimeToEvent,
     "time_to_event_error": lambda: TimeToEvent("error"),
     "time_to_event_median": lambda: TimeToEvent(0.5),
