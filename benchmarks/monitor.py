@@ -24,7 +24,6 @@ from datamodules import BoundaryExitData
 from lit_ios import StoppingPolicy
 from lit_ios.live import Monitor
 from lit_ios.live.path_scores import PathScores
-from lit_ios.policy.monitoring import path_scores
 from lit_ios.trajectories import IntArray, TrajectorySet
 
 RESULTS = ROOT / "benchmarks/results/monitor.json"
@@ -107,12 +106,12 @@ def measure(policy: StoppingPolicy, streams: int, simulated: int) -> dict[str, A
     """Return all figures of one policy."""
     simulator = BoundaryExitData(problem="radial", horizon="censor", seed=0).simulator
     paths = simulator.simulate(simulated, np.random.default_rng(99))
-    scores = path_scores(policy, paths)
+    scores = policy.scores(paths)
     result: dict[str, Any] = {
         "unchanged": [unchanged(scores, level, streams, 1000) for level in LEVELS]
     }
     for by in SHIFTS:
-        others = path_scores(policy, shifted(paths, by))
+        others = policy.scores(shifted(paths, by))
         result[f"shift {by:g}"] = [
             delay(scores, others, before, streams, 1000) for before in BEFORE
         ]

@@ -17,9 +17,9 @@ import numpy as np
 
 from lit_ios.carry import Missing
 from lit_ios.checks import UserError
-from lit_ios.live import Forecast, LiveRule, Monitor, Observations, Stream, Streams
+from lit_ios.live import Forecast, LiveRule, Observations, Stream, Streams
 from lit_ios.live.metadata import read_metadata
-from lit_ios.live.monitor import open_monitor
+from lit_ios.live.watched import Claims, Watched
 from lit_ios.trajectories import BoolArray, FloatArray
 
 _OUTPUTS = ("margin", "probability", "stop", "next_carry", "distance", "distance_shares")
@@ -36,7 +36,7 @@ class Outputs(NamedTuple):
     shares: FloatArray
 
 
-class ExportedRule:
+class ExportedRule(Watched):
     """A rule in a file that `StoppingPolicy.export` wrote.
 
     Args:
@@ -123,17 +123,12 @@ class ExportedRule:
         """Follow many live paths at once."""
         return Streams(self.live, saved)
 
-    def monitor(
-        self,
-        saved: Mapping[str, Any] | None = None,
-        *,
-        alarm_probability: float | None = None,
-        seed: int | None = None,
-    ) -> Monitor:
-        """Watch finished paths, new or from a saved state; see `StoppingPolicy.monitor`."""
+    @property
+    def claims(self) -> Claims:
+        """What a monitor holds paths against."""
         about = self.about
-        return open_monitor(
-            about, about["threshold"], about["fingerprint"], saved, alarm_probability, seed
+        return Claims(
+            about["reference"], about["calibration"], about["threshold"], about["fingerprint"]
         )
 
 

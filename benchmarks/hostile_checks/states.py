@@ -20,7 +20,7 @@ from lit_ios.checkpoints import write_checkpoint
 from lit_ios.checks import UserError
 from lit_ios.data_record import Inputs
 from lit_ios.live.metadata import read_metadata
-from lit_ios.live.monitor import open_monitor
+from lit_ios.live.watched import Claims, open_monitor
 from lit_ios.modules import DOIQS, IQS
 from lit_ios.policy import StoppingPolicy
 from lit_ios.policy.exports import ExportedStep, describe_export
@@ -108,14 +108,14 @@ def monitor_states(trials: int, seed: int) -> Outcome:
     """Go on from hostile saved monitors: each is refused in a sentence, or watches on."""
 
     def attempt(rng: random.Random, number: int) -> str | None:
-        given = {"reference": REFERENCE, "calibration": None}, 0.15, "rule"
-        monitor = open_monitor(*given)
+        given = Claims(REFERENCE, None, 0.15, "rule")
+        monitor = open_monitor(given)
         for path in range(4):
             monitor.add(rng.random(), path % 2 == 0, rng.random(), f"p{path}")
         made = damaged(monitor.state(), rng)
         kept = {"rule": "rule", "reference": monitor.state()["reference"]}
         try:
-            again = open_monitor(*given, made | kept if isinstance(made, dict) else made)
+            again = open_monitor(given, made | kept if isinstance(made, dict) else made)
             again.add(0.5, True, 0.5, "another")
             repr(again)
         except UserError:

@@ -10,8 +10,8 @@ from typing import Any, get_args
 from lit_ios.carry import CLOCK, FIRST_STOP, ROWS, Missing
 from lit_ios.checks import UserError
 from lit_ios.live.forecast import Forecast
-from lit_ios.live.monitor import promised
 from lit_ios.live.path_scores import are_scores
+from lit_ios.live.watched import promised
 from lit_ios.times import TimeUnit
 
 FORMAT, VERSION = "lit-ios rule", 3

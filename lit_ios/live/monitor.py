@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lit_ios.checks import UserError, check_number, quoted
+from lit_ios.checks import UserError, check_number
 from lit_ios.live.evidence import Jumper, OnlineRanks, RateEvidence, bets
 from lit_ios.live.monitor_words import CLAIMS, KINDS, headline, report
 from lit_ios.live.path_scores import PathScores, checked, digest, rounded
@@ -208,61 +208,3 @@ class Monitor:
         except UserError as error:
             raise UserError(f"the saved monitor is damaged: {error}") from None
         return self
-
-
-def open_monitor(
-    about: Mapping[str, Any],
-    threshold: float,
-    fingerprint: str,
-    saved: Mapping[str, Any] | None = None,
-    alarm_probability: float | None = None,
-    seed: int | None = None,
-    judge: Callable[..., tuple[Sequence[str], PathScores]] | None = None,
-) -> Monitor:
-    """Return a new monitor, or one that goes on from a saved state.
-
-    Args:
-        about: `reference` and `calibration`, as a checkpoint or an exported file keeps them.
-        threshold: as for `Monitor`.
-        fingerprint: as for `Monitor`.
-        saved: what `state` returned.
-        alarm_probability: 0.01 by default; that of the saved state if there is one.
-        seed: 0 by default; that of the saved state if there is one.
-        judge: as for `Monitor`.
-    """
-    if not about.get("reference"):
-        raise UserError(
-            "there are no calibration paths to compare with: calibrate the policy first"
-        )
-    chosen: dict[str, Any] = {"alarm_probability": alarm_probability, "seed": seed}
-    before = saved if isinstance(saved, Mapping) else {}
-    for name, usual in (("alarm_probability", 0.01), ("seed", 0)):
-        given, kept = chosen[name], before.get(name, usual)
-        if given is not None and saved is not None and given != kept:
-            raise UserError(f"{name} of the saved monitor is {kept}: it cannot become {given}")
-        chosen[name] = kept if given is None else given
-    if not isinstance(chosen["seed"], int) or chosen["seed"] < 0:
-        raise UserError(f"seed must be an integer of at least 0, got {quoted(chosen['seed'])}")
-    made = Monitor(
-        PathScores(**about["reference"]), threshold, promised(about.get("calibration") or {}),
-        fingerprint, judge=judge, **chosen,
-    )  # fmt: skip
-    return made if saved is None else made.restore(saved)
-
-
-def promised(calibration: Mapping[str, Any]) -> dict[str, float]:
-    """Return the largest rates that a calibration promises of all paths, by plain values.
-
-    Misses are not judged where a stop must come some time before the event: the largest margin of
-    a path does not say when it was reached. Neither are rates of which some groups have none.
-    """
-    if not all(group["promised"] for group in calibration.get("groups", ())):
-        return {}
-    names = {"FalseAlarms": "false_alarm_rate"}
-    if not calibration.get("lead"):
-        names["MissRate"] = "event_miss_rate"
-    found: dict[str, float] = {}
-    for promise in calibration.get("promises", ()):
-        if (name := names.get(promise["promise"])) is not None:
-            found[name] = min(float(promise["level"]), found.get(name, 1.0))
-    return found

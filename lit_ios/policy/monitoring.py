@@ -1,29 +1,31 @@
-"""What a monitor must know of whole paths."""
+"""Finished paths of a rule in use, as its monitor takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lit_ios.checks import UserError
 from lit_ios.live.path_scores import PathScores
-from lit_ios.recognition import recognised
-from lit_ios.trajectories import TrajectorySet
+from lit_ios.live.watched import Claims, Watched
+from lit_ios.policy.judging import Judge
+from lit_ios.policy.known_paths import refuse_old
+from lit_ios.trajectories import FloatArray, TrajectorySet
 
 if TYPE_CHECKING:
-    from lit_ios.policy.policy import StoppingPolicy
+    from lit_ios.policy.tables import Table
 
 
-def path_scores(
-    policy: StoppingPolicy, paths: TrajectorySet, missing: str | None = None
-) -> PathScores:
-    """Return the largest margin and distance of each path, as plain values."""
-    decided = list(policy.decide(paths, missing))
+def path_scores(margin: FloatArray, distance: FloatArray, paths: TrajectorySet) -> PathScores:
+    """Return the largest margin and distance of each path, as plain values.
+
+    Args:
+        margin: (N,) of all rows.
+        distance: (N,) from the rows of training.
+        paths: these rows belong to.
+    """
     first = paths.offsets[:-1]
-    margin = np.concatenate([part.margin.numpy() for part in decided])
-    distance = np.concatenate([np.asarray(part.distance) for part in decided])
     return PathScores(
         np.maximum.reduceat(margin, first).tolist(),
         np.maximum.reduceat(distance, first).tolist(),
@@ -31,17 +33,34 @@ def path_scores(
     )
 
 
-def refuse_known(paths: TrajectorySet, about: Mapping[str, Any]) -> None:
-    """Refuse paths that were trained or calibrated on: they say nothing of what came since.
+class Monitoring(Judge, Watched):
+    """Watches whether finished paths still look like those of calibration."""
 
-    Args:
-        paths: of raw columns.
-        about: the entry `lit_ios` of a checkpoint.
-    """
-    for part, what in {"training": "trained on", "calibrated_on": "calibrated on"}.items():
-        met = recognised(paths, about.get(part) or {})
-        if met:
-            raise UserError(
-                f"{len(met)} of these {len(paths)} paths were {what}, e.g. {met[0]!r}: leave them "
-                "out; if they only look the same, allow_known_paths takes them"
-            )
+    @property
+    def reference(self) -> dict[str, Any] | None:
+        """Largest margin and distance of each calibration path, whatever the threshold is now."""
+        return self._about.get("reference")
+
+    def scores(self, paths: TrajectorySet, missing: str | None = None) -> PathScores:
+        """Return what a monitor must know of finished paths of raw columns."""
+        return path_scores(*self._judged(paths, missing), paths)
+
+    @property
+    def claims(self) -> Claims:
+        """What a monitor holds paths against."""
+        promised = None if self.calibration is None else self.calibration.plain()
+        return Claims(self.reference, promised, self.threshold, self.rule.fingerprint, self._new)
+
+    def _new(
+        self,
+        data: Table | TrajectorySet,
+        path: str | None = None,
+        time: str | None = None,
+        allow_known_paths: bool = False,
+        **roles: Any,
+    ) -> tuple[Sequence[str], PathScores]:
+        """Return names and scores of finished paths."""
+        paths, _ = self._labelled(data, path, time, **roles)
+        if not allow_known_paths:
+            refuse_old(paths, self._about)
+        return paths.names, self.scores(paths, roles.get("missing"))

@@ -12,8 +12,9 @@ from policies import make_policy, random_paths
 from lit_ios.carry import Usual
 from lit_ios.checks import UserError
 from lit_ios.live.evidence import ODDS, Jumper, OnlineRanks, RateEvidence, bets
-from lit_ios.live.monitor import Monitor, promised
+from lit_ios.live.monitor import Monitor
 from lit_ios.live.path_scores import PathScores, rounded
+from lit_ios.live.watched import promised
 from lit_ios.policy import StoppingPolicy
 
 

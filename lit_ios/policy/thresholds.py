@@ -1,0 +1,127 @@
+"""The threshold of a rule: chosen by promises, and what every other one would do."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from lit_ios.batches import path_batch
+from lit_ios.checks import UserError, check_number
+from lit_ios.policy.calibration import Calibration, Choose, calibrate, short_forms
+from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
+from lit_ios.policy.judging import Judge
+from lit_ios.policy.known_paths import CHOSE_EPOCH, TRAINED, each_once, refuse_chosen_on
+from lit_ios.policy.labels import group_masks
+from lit_ios.policy.monitoring import path_scores
+from lit_ios.promises.base import Promise
+from lit_ios.promises.choice import check_promises
+from lit_ios.recognition import calibration_note, fingerprints
+from lit_ios.trajectories import TrajectorySet
+
+if TYPE_CHECKING:
+    from lit_ios.policy.tables import Table
+
+
+class Thresholds(Judge):
+    """Chooses the threshold of a rule."""
+
+    def calibrate(
+        self,
+        data: Table | TrajectorySet,
+        *promises: Promise,
+        path: str | None = None,
+        time: str | None = None,
+        max_event_miss_rate: float | None = None,
+        max_false_alarm_rate: float | None = None,
+        confidence: float | None = None,
+        miss_cost: float | None = None,
+        time_cost: float | None = None,
+        alarm_cost: float | None = None,
+        choose: Choose | None = None,
+        lead: float | None = None,
+        per: str | Sequence[Any] | None = None,
+        allow_known_paths: bool = False,
+        **roles: Any,
+    ) -> Calibration:
+        """Choose the threshold on paths the model was not trained on.
+
+            policy.calibrate(fresh, MissRate(0.05, confidence=0.95), FalseAlarms(0.2))
+
+        The threshold keeps all promises (`lit_ios.promises`) on paths exchangeable with these; of
+        those that do, the one that serves the goal among them best. Without any, it is the one of
+        the highest balanced accuracy. A path that is there twice under two names counts once.
+
+        Args:
+            data: a table (see `predict`), a file or a TrajectorySet, with stops.
+            *promises: to keep.
+            path: column that names the path; by default as in training.
+            time: column of times; by default as in training.
+            max_event_miss_rate: short for MissRate.
+            max_false_alarm_rate: short for FalseAlarms.
+            confidence: of the two; None for promises in the mean.
+            miss_cost: short for Cost(miss=…), with `time_cost` and `alarm_cost`.
+            time_cost: of a unit of time between the policy's stop and the event.
+            alarm_cost: of a censored path that is stopped.
+            choose: a function of your own from the margins of all rows and their paths (a
+                PathBatch) to the threshold; nothing is promised of it.
+            lead: time by which a stop must come before the event; by default as in training.
+            per: column of groups, or a name for each path: promises are kept within each group
+                that is large enough.
+            allow_known_paths: take paths that look like those of training, and those that are there
+                twice. Where rows hold few different numbers, fresh paths can be the same.
+            **roles: further arguments of TableRoles: stop, censored, sort, missing.
+        """
+        wanted = [*promises, *short_forms(
+            max_event_miss_rate, max_false_alarm_rate, confidence, miss_cost, time_cost, alarm_cost
+        )]  # fmt: skip
+        check_promises(wanted)
+        if choose is not None and wanted:
+            raise UserError("choose by promises or by a function, not by both")
+        paths, labels = self._labelled(data, path, time, per, **roles)
+        if not allow_known_paths:
+            kept = any(promise.prefers is not None for promise in wanted)
+            refuse_chosen_on(paths, self._about, TRAINED | (CHOSE_EPOCH if kept else {}))
+            paths, labels = each_once(paths, labels)
+        batch = path_batch(paths, lead=self.lead if lead is None else lead)
+        margin, distance = self._judged(paths, roles.get("missing"))
+        found = calibrate(torch.from_numpy(margin), batch, wanted, choose, group_masks(labels))
+        self.threshold = found.threshold
+        self.calibration = found
+        self._about["calibrated_on"] = fingerprints(paths)
+        self._about["reference"] = path_scores(margin, distance, paths)._asdict()
+        return found
+
+    def frontier(
+        self,
+        data: Table | TrajectorySet,
+        path: str | None = None,
+        time: str | None = None,
+        *,
+        draws: int = 200,
+        seed: int = 0,
+        lead: float | None = None,
+        **roles: Any,
+    ) -> FrontierCurve:
+        """Return the trade-off between missed events, lost time (M5) and false alarms (M7).
+
+        Args:
+            data: a table (see `predict`), a file or a TrajectorySet, with stops.
+            path: column that names the path; by default as in training.
+            time: column of times; by default as in training.
+            draws: bootstrap samples of paths.
+            seed: of the samples.
+            lead: time by which a stop must come before the event; by default as in training.
+            **roles: further arguments of TableRoles.
+        """
+        check_number("draws", draws, at_least=1)
+        paths, _ = self._labelled(data, path, time, **roles)
+        if not paths.stopped.any():
+            raise UserError("no path was stopped: there is nothing to miss")
+        if (note := calibration_note(paths, self._about)) is not None:
+            warnings.warn(note, stacklevel=2)
+        margins = self._margins(paths, roles.get("missing"))
+        batch = path_batch(paths, lead=self.lead if lead is None else lead)
+        return frontier_curve(margins, batch, self.threshold, draws, seed)
