@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.grid import ROOT, Job, Row, command_line, commit, connect_to_ray, finished, key_of
+from benchmarks.grid import ROOT, Job, Row, command_line, commit, finished, key_of
 from benchmarks.methods import DATA_SETS
 from benchmarks.observed import quiet
 from benchmarks.paper import add_grid_options, seeds_of
@@ -33,6 +33,7 @@ from lit_ios.batches import PathBatch
 from lit_ios.functional.frontier import balanced_margin
 from lit_ios.functional.outcomes import measure
 from lit_ios.rule import StoppingRule
+from lit_ios.scale import Place
 from lit_ios.trajectories import FloatArray
 
 RESULTS = ROOT / "benchmarks/results/gap.json"
@@ -144,13 +145,13 @@ def run(job: Job) -> Row:
     return job.row | {"commit": commit(), "combinations": compare(train_once(job))}
 
 
-def run_missing(jobs: Iterable[Job], file: Path, processes: int, backend: str = "loky") -> int:
+def run_missing(jobs: Iterable[Job], file: Path, place: Place) -> int:
     """Do the jobs that are not in the file yet, adding each as it ends; return how many failed."""
     jobs, runs = list(jobs), read_runs(file)
     done = {key_of(row) for row in runs}
     missing = [job for job in jobs if job.key not in done]
     failed = 0
-    for _, row in finished(missing, run, processes, backend):
+    for _, row in finished(missing, run, place):
         if row is None:
             failed += 1
             continue
@@ -243,9 +244,7 @@ def main(words: list[str] | None = None) -> None:
     ]
     failed = 0
     if not args.finished:
-        if args.backend == "ray":
-            connect_to_ray(args.address)
-        failed = run_missing(jobs, args.file, args.processes, args.backend)
+        failed = run_missing(jobs, args.file, Place(args.on, args.processes, args.address))
     print("\n".join(markdown(asked_for(read_runs(args.file), jobs))))
     if failed:
         raise SystemExit(f"{failed} runs failed; the same command tries them again")

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import joblib
 from tqdm import tqdm
 
 from benchmarks import baselines
 from benchmarks.methods import AUTO, DATA_SETS, METHODS
+from lit_ios.scale import Place, results
 from lit_ios.settings import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -142,15 +141,15 @@ def commit() -> str:
     return name + ("+" if code else "")
 
 
-def attempt(job: Job, go: Callable[[Job], Row]) -> tuple[Job, Row | None, str]:
+def attempt(job: Job, go: Callable[[Job], Row]) -> tuple[Row | None, str]:
     """Run a job; return its row, or what went wrong."""
     try:
-        return job, go(job), ""
+        return go(job), ""
     except BaseException as error:  # also SystemExit, with which train.py refuses its input
-        return job, None, repr(error)
+        return None, repr(error)
 
 
-def run_all(jobs: Iterable[Job], file: Path, processes: int, backend: str = "loky") -> int:
+def run_all(jobs: Iterable[Job], file: Path, place: Place) -> int:
     """Do the jobs that have no row in the file yet, adding each row as soon as it is there.
 
     What a run says of its epochs goes to a file of the same name that ends in _curves.jsonl.
@@ -162,7 +161,7 @@ def run_all(jobs: Iterable[Job], file: Path, processes: int, backend: str = "lok
     missing = [job for job in jobs if job.key not in done]
     file.parent.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for job, row in finished(missing, run, processes, backend):
+    for job, row in finished(missing, run, place):
         if row is None:
             failed += 1
             continue
@@ -205,50 +204,20 @@ def curves_file(file: Path) -> Path:
 
 
 def finished(
-    jobs: list[Job], go: Callable[[Job], Row], processes: int, backend: str = "loky"
+    jobs: list[Job], go: Callable[[Job], Row], place: Place
 ) -> Iterator[tuple[Job, Row | None]]:
     """Yield what `go` makes of each job as soon as it is there; say which failed, and show how far.
 
     Args:
         jobs: to be done.
         go: does one.
-        processes: jobs at a time.
-        backend: joblib's.
+        place: where.
     """
-    attempts = _attempts(jobs, go, processes, backend)
-    for job, row, reason in tqdm(attempts, total=len(jobs), unit="run"):
+    attempts = results(partial(attempt, go=go), jobs, place)
+    for job, (row, reason) in tqdm(attempts, total=len(jobs), unit="run"):
         if row is None:
             print(f"{job} failed: {reason}", file=sys.stderr)
         yield job, row
-
-
-def _attempts(
-    jobs: list[Job], go: Callable[[Job], Row], processes: int, backend: str
-) -> Iterator[tuple[Job, Row | None, str]]:
-    """Yield what `attempt` returns for each job, as soon as joblib's backend gives it away."""
-    if processes == 1 and backend == "loky":
-        yield from (attempt(job, go) for job in jobs)
-    elif backend == "loky":
-        parallel = joblib.Parallel(processes, backend=backend, return_as="generator_unordered")
-        yield from parallel(joblib.delayed(attempt)(job, go) for job in jobs)
-    else:  # Ray's backend returns lists only: some jobs at a time, so that few can be lost
-        for start in range(0, len(jobs), 4 * processes):
-            some = jobs[start : start + 4 * processes]
-            yield from joblib.Parallel(processes, backend=backend)(
-                joblib.delayed(attempt)(job, go) for job in some
-            )
-
-
-def connect_to_ray(address: str | None) -> None:
-    """Let joblib send its work to a Ray cluster, or to one on this machine."""
-    try:
-        import ray
-        from ray.util.joblib import register_ray
-    except ImportError:
-        raise SystemExit("--backend ray needs Ray: pip install 'lit-ios[ray]'") from None
-    places = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    ray.init(address=address, runtime_env={"env_vars": {"PYTHONPATH": places}})
-    register_ray()
 
 
 def read_rows(file: Path) -> list[dict[str, str]]:

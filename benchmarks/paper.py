@@ -16,13 +16,13 @@ from benchmarks.grid import (
     ROOT,
     Job,
     Row,
-    connect_to_ray,
     curves_file,
     key_of,
     read_rows,
     run_all,
 )
 from benchmarks.methods import DATA_SETS, METHODS, VARIANTS
+from lit_ios.scale import Place
 
 RESULTS = ROOT / "benchmarks/results/paper.csv"
 LABELS = {name: method.label for name, method in METHODS.items()} | baselines.NAMES
@@ -34,8 +34,8 @@ def add_grid_options(parser: argparse.ArgumentParser, file: Path, seeds: int = 5
     parser.add_argument("--first-seed", type=int, default=0, help="where seeds begin (%(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time (%(default)s)")
     parser.add_argument(
-        "--backend", choices=("loky", "ray"), default="loky",
-        help="joblib's backend: processes of this machine (default), or a Ray cluster",
+        "--on", choices=("processes", "ray"), default="processes",
+        help="processes of this machine (default), or a Ray cluster",
     )  # fmt: skip
     parser.add_argument("--address", help="of the Ray cluster; none starts one on this machine")
     parser.add_argument("--file", type=Path, default=file, help="results (%(default)s)")
@@ -54,9 +54,7 @@ def run_grid(jobs: list[Job], args: argparse.Namespace) -> tuple[list[dict[str, 
     """Do what is missing; return the rows of all jobs, and how many failed."""
     failed = 0
     if not args.finished:
-        if args.backend == "ray":
-            connect_to_ray(args.address)
-        failed = run_all(jobs, args.file, args.processes, args.backend)
+        failed = run_all(jobs, args.file, Place(args.on, args.processes, args.address))
     keys = {job.key for job in jobs}
     return [row for row in read_rows(args.file) if key_of(row) in keys], failed
 

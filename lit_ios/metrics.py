@@ -200,7 +200,7 @@ class PathCount(_CountingMetric):
 
     def compute(self) -> Tensor:
         """Return the number."""
-        return self.paths.clone()
+        return self.paths.float()  # as Lightning logs it
 
 
 class AlarmsPerTime(_CountingMetric):

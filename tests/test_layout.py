@@ -54,6 +54,7 @@ MAY_IMPORT = {
         "functional", "live", "plotting", "promises", "readers", "recognition", "rule", "times",
         "trajectories",
     },
+    "scale": {"checks", "files", "policy", "readers"},
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
     "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "testing",

@@ -182,9 +182,20 @@ def _add_predict(parser: Parser) -> None:
     parser.add_argument(
         "--output", type=Path, default=Path("decisions.csv"),
         help="CSV or Parquet file (default: decisions.csv; of the run's own test paths: "
-        "predictions.csv in a new run folder)",
+        "predictions.csv in a new run folder); of a folder of tables that hold whole paths, also "
+        "a folder: file by file, and again only what is missing",
     )  # fmt: skip
     _add_safe_csv(parser)
+    group = parser.add_argument_group("of a folder, file by file")
+    group.add_argument("--processes", type=positive, default=1, help="files at a time (default: 1)")
+    group.add_argument(
+        "--on", choices=("processes", "ray"), default="processes",
+        help="processes of this machine (default), or a Ray cluster",
+    )  # fmt: skip
+    group.add_argument("--address", help="of the Ray cluster (default: one on this machine)")
+    group.add_argument(
+        "--overwrite", action="store_true", help="also what another policy decided there"
+    )
 
 
 def _add_explain(parser: Parser) -> None:

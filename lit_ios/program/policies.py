@@ -154,15 +154,37 @@ def _point(chosen: OperatingPoint, unit: str) -> str:
 
 def predict(options: Namespace) -> None:
     """Decide on every row of a table."""
-    from lit_ios.policy.decision_tables import write_decisions
+    from lit_ios.policy.decision_tables import ENDINGS, write_decisions
 
     checkpoint = _to_decide_by(options.run)
+    if Path(options.data).is_dir() and options.output.suffix not in ENDINGS:
+        _predict_folder(checkpoint, options)
+        return
+    if (options.on, options.processes, options.address) != ("processes", 1, None):
+        raise UserError("--on, --processes and --address go with a folder and --output FOLDER")
     table = StoppingPolicy.load(checkpoint, options.allow).predict(
         options.data, **roles_of(options)
     )
     rows, paths = write_decisions(table, options.output, options.safe_csv)
     print(f"{table.num_rows} decisions  {rows}")
     print(f"first stop of each path  {paths}")
+
+
+def _predict_folder(checkpoint: Path, options: Namespace) -> None:
+    """Decide on a folder file by file."""
+    from lit_ios.scale import Place, predict_folder
+
+    if options.safe_csv:
+        raise UserError("--safe-csv goes with CSV; decisions on a folder are Parquet: leave it out")
+    found = predict_folder(
+        checkpoint, options.data, options.output, allow=options.allow,
+        place=Place(options.on, options.processes, options.address), overwrite=options.overwrite,
+        **roles_of(options),
+    )  # fmt: skip
+    there = f", {found.kept} of them there already" if found.kept else ""
+    print(f"{found.rows} decisions  {options.output}/rows, {found.files} files{there}")
+    print(f"first stop of each of {found.paths} paths  {options.output}/paths")
+    print(f"{found.stopped} paths are stopped")
 
 
 def explain(options: Namespace) -> None:

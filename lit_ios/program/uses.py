@@ -30,7 +30,9 @@ def use(words: list[str]) -> None:
         _take_run(options, command)
     if command not in ("export", "runs"):
         _take_file(options, command)
-    _check_output(getattr(options, "output", None), ENDINGS.get(command, ()))
+    folder = command == "predict" and Path(options.data or "").is_dir() and options.data
+    if not (folder and options.output.suffix == ""):  # decisions go to a folder of their own
+        _check_output(getattr(options, "output", None), ENDINGS.get(command, ()))
     if command == "runs":
         from lit_ios.program.runs import list_runs
 

@@ -68,7 +68,7 @@ def read_parts(
     """
     path = Path(place)
     if path.is_dir():
-        files = _files_of(path)
+        files = table_files(path)
     elif path.is_file():
         files = [path]
     else:
@@ -86,7 +86,7 @@ def read_parts(
     return parts
 
 
-def _files_of(folder: Path) -> list[Path]:
+def table_files(folder: Path) -> list[Path]:
     """Return the tables of a folder; links that lead out of it are refused."""
     files = sorted(file for file in folder.iterdir() if file.name.endswith(_ENDINGS))
     if not files:

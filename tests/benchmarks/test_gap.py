@@ -9,6 +9,7 @@ import pytest
 from benchmarks import gap
 from benchmarks.grid import Job
 from lit_ios.batches import path_batch
+from lit_ios.scale import Place
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
 SMALL = ("--data.init_args.paths=40", "--data.init_args.test_paths=10")
@@ -105,9 +106,9 @@ def test_runs_are_kept_as_they_end_and_finished_ones_are_not_repeated(tmp_path, 
     monkeypatch.setattr(gap, "run", run)
     jobs = [Job("CP1", "iqs_folds", seed, 1) for seed in range(3)]
     file = tmp_path / "results/gap.json"
-    assert gap.run_missing(jobs[:1], file, processes=1) == 0
-    assert gap.run_missing(jobs, file, processes=1) == 1
-    assert gap.run_missing(jobs, file, processes=1) == 0
+    assert gap.run_missing(jobs[:1], file, Place()) == 0
+    assert gap.run_missing(jobs, file, Place()) == 1
+    assert gap.run_missing(jobs, file, Place()) == 0
     assert done == [0, 1, 2, 2]
     assert [row["seed"] for row in json.loads(file.read_text())["runs"]] == [0, 1, 2]
 

@@ -13,6 +13,7 @@ from benchmarks.figures import draw, fatigue_memory, read_lines, regions, scatte
 from benchmarks.grid import COLUMNS, METRICS, Job, curves_file, read_rows, run_all
 from benchmarks.paper import LABELS
 from datamodules import ChangePointData, FatigueData
+from lit_ios.scale import Place
 
 
 def row(job, accuracy):
@@ -31,12 +32,12 @@ def test_rows_are_kept_as_runs_end_and_finished_ones_are_not_repeated(tmp_path, 
     monkeypatch.setattr(grid, "run", run)
     jobs = [Job("CP1", "iqs", seed, 1) for seed in range(3)]
     file = tmp_path / "results/rows.csv"
-    run_all(jobs[:1], file, processes=1)
-    failed = run_all(jobs, file, processes=1)
+    run_all(jobs[:1], file, Place())
+    failed = run_all(jobs, file, Place())
     assert [job.seed for job in done] == [0, 1, 2]
     assert [r["seed"] for r in read_rows(file)] == ["0", "1"]
     assert failed == 1
-    run_all(jobs, file, processes=1)
+    run_all(jobs, file, Place())
     assert [job.seed for job in done] == [0, 1, 2, 2]
 
 
@@ -58,17 +59,17 @@ def test_half_written_last_row_is_left_out(tmp_path):
 def test_row_after_a_half_written_one_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(grid, "run", lambda job: row(job, 0.5))
     file = tmp_path / "rows.csv"
-    run_all([Job("CP1", "iqs", 0, 1)], file, processes=1)
+    run_all([Job("CP1", "iqs", 0, 1)], file, Place())
     with file.open("a") as stream:
         stream.write("CP1,iqs,1,1,,0.")
-    run_all([Job("CP1", "iqs", seed, 1) for seed in range(2)], file, processes=1)
+    run_all([Job("CP1", "iqs", seed, 1) for seed in range(2)], file, Place())
     assert [r["seed"] for r in read_rows(file)] == ["0", "1"]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_one_real_run_ends_as_a_row(processes, tmp_path):
     file = tmp_path / "rows.csv"
-    assert run_all([Job("CP1", "classifier", 0, 1)], file, processes) == 0
+    assert run_all([Job("CP1", "classifier", 0, 1)], file, Place(processes=processes)) == 0
     (found,) = read_rows(file)
     assert 0 <= float(found["balanced_accuracy"]) <= 1
     assert found["best_epoch"] == "0"
@@ -118,7 +119,7 @@ def test_scatter_shows_all_rows_but_the_tests_against_the_time_since_their_path_
 def test_finished_runs_are_shown_without_running_others(tmp_path, monkeypatch, capsys):
     file = tmp_path / "rows.csv"
     monkeypatch.setattr(grid, "run", lambda job: row(job, 0.75))
-    run_all([Job("CP1", "iqs", 0, 200)], file, processes=1)
+    run_all([Job("CP1", "iqs", 0, 200)], file, Place())
     monkeypatch.setattr(paper, "run_all", None)
     monkeypatch.setattr("sys.argv", ["paper", "--finished", f"--file={file}", "--seeds=2"])
     paper.main()
@@ -156,5 +157,5 @@ def test_rows_are_added_to_a_file_that_had_fewer_columns(tmp_path, monkeypatch):
         writer.writeheader()
         writer.writerow(dict.fromkeys(old, "") | Job("CP1", "iqs", 0, 1).row)
     monkeypatch.setattr(grid, "run", lambda job: row(job, 0.5) | {"candidate": "gru"})
-    run_all([Job("CP1", "iqs", 0, 1), Job("CP1", "auto", 1, 1)], file, processes=1)
+    run_all([Job("CP1", "iqs", 0, 1), Job("CP1", "auto", 1, 1)], file, Place())
     assert [found["candidate"] for found in read_rows(file)] == ["", "gru"]
