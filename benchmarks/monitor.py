@@ -23,6 +23,7 @@ from benchmarks.policy import trained
 from datamodules import BoundaryExitData
 from lit_ios import StoppingPolicy
 from lit_ios.live import Monitor
+from lit_ios.live.evidence import Jumper, OnlineRanks, bets
 from lit_ios.live.path_scores import PathScores
 from lit_ios.trajectories import IntArray, TrajectorySet
 
@@ -58,6 +59,30 @@ def unchanged(scores: PathScores, level: float, streams: int, length: int) -> di
         watch = Monitor(reference, 0.0, {}, "", alarm_probability=level, seed=seed)
         add(watch, drawn(scores, numbers[CALIBRATION:]))
         alarms += watch.alarm
+    return {"stated": level, "streams": streams, "paths": length, "alarms": alarms,
+            "allowed": allowed(level, streams)}  # fmt: skip
+
+
+def unchanged_normal(
+    level: float, streams: int, length: int, calibration: int = CALIBRATION
+) -> dict[str, Any]:
+    """Count alarms of one martingale on normal values while nothing changes, ranked in two ways.
+
+    Among all values before them, as the monitor ranks them, or among the calibration values alone.
+    """
+    rng, alarms = np.random.default_rng(2), {"all": 0, "calibration alone": 0}
+    for _ in range(streams):
+        values, ties = rng.normal(size=calibration + length), 1 - rng.random(length)
+        first, new = np.sort(values[:calibration]), values[calibration:]
+        online = OnlineRanks(first.tolist())
+        larger = calibration - np.searchsorted(first, new, side="right")
+        found = {
+            "all": [online.add(x, tie) for x, tie in zip(new.tolist(), ties, strict=True)],
+            "calibration alone": (larger + ties) / (calibration + 1),
+        }
+        for name, p_values in found.items():
+            jumper = Jumper(len(bets(0.5)))
+            alarms[name] += max(jumper.add(bets(p)) for p in p_values) >= -math.log(level)
     return {"stated": level, "streams": streams, "paths": length, "alarms": alarms,
             "allowed": allowed(level, streams)}  # fmt: skip
 
@@ -125,11 +150,15 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=200, help="drawn (%(default)s)")
     parser.add_argument("--paths", type=int, default=60_000, help="simulated (%(default)s)")
     parser.add_argument("--file", type=Path, default=RESULTS, help=f"default: {RESULTS}")
+    parser.add_argument("--only", choices=("ranks", "policies"), help="default: both")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    results = {}
+    results: dict[str, Any] = json.loads(args.file.read_text()) if args.file.is_file() else {}
+    if args.only != "policies":
+        results["ranks"] = unchanged_normal(LEVELS[0], args.streams, 1000)
+        print("ranks", json.dumps(results["ranks"], indent=2), flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        for variant in ("iqs", "do_iqs_lb"):
+        for variant in () if args.only == "ranks" else ("iqs", "do_iqs_lb"):
             results[variant] = measure(
                 trained(variant, args.epochs, Path(folder)), args.streams, args.paths
             )

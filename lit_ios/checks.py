@@ -45,14 +45,16 @@ def check_number(
     above: float = -math.inf,
     at_least: float = -math.inf,
     at_most: float = math.inf,
+    below: float = math.inf,
 ) -> None:
     """Refuse a number that is not finite or lies outside its bounds."""
     if not isinstance(value, Real) or (isinstance(value, int) and abs(value) > 10**300):
         raise UserError(f"{name} must be a number, got {quoted(value)}")
-    if not (math.isfinite(value) and above < value <= at_most and value >= at_least):
-        bounds = {"above": above, "of at least": at_least, "at most": at_most}
+    if not (math.isfinite(value) and above < value < below and at_least <= value <= at_most):
+        bounds = {"above": above, "of at least": at_least, "at most": at_most, "below": below}
         given = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
-        raise UserError(f"{name} must be a number {' and '.join(given)}, got {value}")
+        wanted = f"a number {' and '.join(given)}" if given else "a finite number"
+        raise UserError(f"{name} must be {wanted}, got {value}")
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

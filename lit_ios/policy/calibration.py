@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from lit_ios.batches import PathBatch
-from lit_ios.checks import UserError
+from lit_ios.carry import LARGEST
+from lit_ios.checks import UserError, quoted
 from lit_ios.functional.outcomes import Outcome, balance_counts, outcome
 from lit_ios.promises import Balanced, Cost, FalseAlarms, MissRate, Promise, Sweep
 from lit_ios.promises.binomial import interval
@@ -56,7 +56,7 @@ class Calibration(NamedTuple):
     false_alarm_rate: Estimate | None  # share of censored paths that are stopped; None without any
     stopped_at_first_row: Estimate  # share of all paths
     time_to_event: Estimate  # mean over caught paths; NaN if nothing is caught
-    balanced_accuracy: float
+    balanced_accuracy: float  # NaN without events
     lead: float = 0.0  # required between stop and event
     groups: tuple[Group, ...] = ()
     date: str = ""
@@ -74,6 +74,8 @@ class Calibration(NamedTuple):
     def plain(self) -> dict[str, Any]:
         """Return plain values, as checkpoints and exported files keep them."""
         known = self._asdict() | {name: _without_nan(getattr(self, name)) for name in _ESTIMATES}
+        known["threshold"] = min(max(self.threshold, -LARGEST), LARGEST)  # JSON has no ∞
+        known["balanced_accuracy"] = _or_none(self.balanced_accuracy)
         known["promises"] = list(self.promises)
         return known | {"groups": [group._asdict() for group in self.groups]}
 
@@ -81,6 +83,9 @@ class Calibration(NamedTuple):
     def from_plain(cls, values: Mapping[str, Any]) -> Calibration:
         """Return what `plain` was made of."""
         known = dict(values) | {"promises": tuple(values["promises"])}
+        threshold = float(values["threshold"])
+        known["threshold"] = threshold * math.inf if abs(threshold) >= LARGEST else threshold
+        known["balanced_accuracy"] = _number(values["balanced_accuracy"])
         known["groups"] = tuple(Group(**group) for group in values["groups"])
         for name in _ESTIMATES:
             known[name] = None if values[name] is None else Estimate(*map(_number, values[name]))
@@ -92,7 +97,11 @@ _ESTIMATES = ("event_miss_rate", "false_alarm_rate", "stopped_at_first_row", "ti
 
 def _without_nan(estimate: Estimate | None) -> list[float | None] | None:
     """Return plain values that JSON has, too."""
-    return None if estimate is None else [None if x != x else x for x in estimate]
+    return None if estimate is None else [_or_none(x) for x in estimate]
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _number(value: float | None) -> float:
@@ -166,10 +175,14 @@ def calibrate(
 
 
 def _by_function(by: Choose, margin: Tensor, batch: PathBatch) -> float:
-    threshold = torch.as_tensor(by(margin, batch), dtype=torch.float64)
-    if threshold.ndim or threshold.isnan():
-        raise UserError(f"{_name(by)} must return one number, got {threshold}")
-    return float(threshold)
+    given = by(margin, batch)
+    try:
+        threshold = float(given)
+    except (TypeError, ValueError, RuntimeError):
+        threshold = NOT_NUMBER
+    if math.isnan(threshold):
+        raise UserError(f"choose: {_name(by)} must return one number, got {quoted(given)}")
+    return threshold
 
 
 def _name(by: Choose) -> str:

@@ -105,21 +105,21 @@ def export(policy: StoppingPolicy, file: Path, missing: Missing | None = None) -
         raise UserError(f"the file must end in .onnx or .pt2, got {file.name!r}")
     missing = missing or policy.rule.encoder.missing
     program = ExportedStep(policy.rule, missing, single=file.suffix == ".onnx").eval()
-    about = describe_export(policy, program)
+    about = json.dumps(describe_export(policy, program), allow_nan=False)
     rows = torch.export.Dim("rows", min=1)
     shapes = tuple({0: rows} for _ in INPUTS)
     with torch.no_grad():
         if file.suffix == ".pt2":
             made = torch.export.export(program, program.example(), dynamic_shapes=shapes)
             buffer = io.BytesIO()
-            torch.export.save(made, buffer, extra_files={"metadata.json": json.dumps(about)})
+            torch.export.save(made, buffer, extra_files={"metadata.json": about})
             write_bytes(file, buffer.getvalue())
         else:
             write_bytes(file, _onnx(program, about, shapes))
     return file
 
 
-def _onnx(program: ExportedStep, about: dict[str, Any], shapes: Any) -> bytes:
+def _onnx(program: ExportedStep, about: str, shapes: Any) -> bytes:
     """Return the content of the ONNX file."""
     try:
         import onnx  # noqa: F401
@@ -138,7 +138,7 @@ def _onnx(program: ExportedStep, about: dict[str, Any], shapes: Any) -> bytes:
     assert made is not None
     model = made.model_proto
     entry = model.metadata_props.add()
-    entry.key, entry.value = "lit_ios", json.dumps(about)
+    entry.key, entry.value = "lit_ios", about
     content: bytes = model.SerializeToString()
     return content
 

@@ -9,12 +9,14 @@ stop_within_30, …       probability that the stop comes within this time
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 
 from lit_ios.batches import PathBatch
+from lit_ios.checks import UserError, quoted
 from lit_ios.live import Forecast
 from lit_ios.rule import Decisions
 from lit_ios.trajectories import FloatArray
@@ -28,6 +30,17 @@ class ForecastColumns(NamedTuple):
 
 
 FORECAST_COLUMNS = ForecastColumns()
+
+
+def numbers(name: str, given: Iterable[float]) -> tuple[float, ...]:
+    """Return a list of numbers that an argument gives; refuse what is none."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise UserError(f"{name} must be a list of numbers, got {quoted(given)}: {name}=[…]")
+    values = tuple(given)
+    for value in values:
+        if not isinstance(value, Real):
+            raise UserError(f"{name} must be a list of numbers, got {quoted(value)} in it")
+    return tuple(map(float, values))
 
 
 def forecast_columns(

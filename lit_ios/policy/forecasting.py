@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lit_ios.batches import path_batch
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, quoted
 from lit_ios.live import Forecast
-from lit_ios.policy.forecast_columns import FORECAST_COLUMNS, ForecastColumns
+from lit_ios.policy.forecast_columns import FORECAST_COLUMNS, ForecastColumns, numbers
 from lit_ios.policy.forecasts import learn
 from lit_ios.policy.judging import Judge
 from lit_ios.policy.known_paths import CHOSE_EPOCH, TRAINED, each_once, refuse_chosen_on
@@ -50,6 +50,9 @@ class Forecasting(Judge):
             allow_known_paths: as for `calibrate`.
             **roles: further arguments of TableRoles: stop, censored, sort, missing.
         """
+        wanted = numbers("horizons", horizons)
+        if not isinstance(seed, int) or seed < 0:
+            raise UserError(f"seed must be an integer of at least 0, got {quoted(seed)}")
         paths, _ = self._labelled(data, path, time, **roles)
         if not allow_known_paths:
             refuse_chosen_on(paths, self._about, TRAINED | CHOSE_EPOCH)
@@ -62,7 +65,7 @@ class Forecasting(Judge):
             )
         margins = self._margins(paths, roles.get("missing"))
         self.learnt_forecast = learn(
-            margins, path_batch(paths), self.rule.fingerprint, confidence, tuple(horizons), seed
+            margins, path_batch(paths), self.rule.fingerprint, confidence, wanted, seed
         )
         self._live = None
         return self.learnt_forecast
@@ -92,5 +95,8 @@ class Forecasting(Judge):
         """
         if self.learnt_forecast is None:
             raise UserError("no forecast was learnt: learn_forecast(data), or lit-ios forecast RUN")
-        wanted = ForecastColumns(None if horizons is None else tuple(horizons), tuple(quantiles))
+        wanted = ForecastColumns(
+            None if horizons is None else numbers("horizons", horizons),
+            numbers("quantiles", quantiles),
+        )
         return self._decided(table, path, time, wanted, roles)

@@ -149,6 +149,8 @@ class Judge(LoadedRule):
     ) -> tuple[TrajectorySet, list[str] | None]:
         """Return paths whose stops are known, and the group of each."""
         if isinstance(data, TrajectorySet):
+            for name in sorted(set(roles) - {"missing"}):
+                raise UserError(f"there is no argument {name} for paths that are not in a table")
             return data, given_labels(per, len(data))
         from lit_ios.policy.labels import group_column, path_labels
         from lit_ios.policy.tables import open_any, table_roles

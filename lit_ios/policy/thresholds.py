@@ -80,9 +80,14 @@ class Thresholds(Judge):
         check_promises(wanted)
         if choose is not None and wanted:
             raise UserError("choose by promises or by a function, not by both")
+        kept = any(promise.prefers is not None for promise in wanted)
+        if per is not None and not kept:
+            raise UserError(
+                "per keeps promises within groups: give one, such as MissRate(0.05), or leave per "
+                "out"
+            )
         paths, labels = self._labelled(data, path, time, per, **roles)
         if not allow_known_paths:
-            kept = any(promise.prefers is not None for promise in wanted)
             refuse_chosen_on(paths, self._about, TRAINED | (CHOSE_EPOCH if kept else {}))
             paths, labels = each_once(paths, labels)
         batch = path_batch(paths, lead=self.lead if lead is None else lead)

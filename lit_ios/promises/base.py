@@ -60,7 +60,7 @@ class Promise(ABC):
 
     def _check_confidence(self) -> None:
         if self.confidence is not None:
-            check_number("confidence", self.confidence, above=0, at_most=1 - 1e-9)
+            check_number("confidence", self.confidence, above=0, below=1)
 
     def _certainly(self) -> str:
         """Say how sure the promise is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -108,20 +109,37 @@ def _error(promise: Promise, among: Sequence[Promise], groups: int) -> float | N
 def _large_enough(
     sweep: Sweep, promises: Sequence[Promise], groups: Mapping[str, Tensor]
 ) -> tuple[str, ...]:
-    """Return as many groups as can all have the promises kept, by their sizes alone."""
+    """Return as many groups as can all have the promises kept, by their sizes alone.
+
+    Where the error is shared, a group that is large enough beside few others may be too small
+    beside many: those that could share it with the most others are taken first.
+    """
     parts = {name: sweep.among(which) for name, which in groups.items()}
-    for number in range(len(groups), 0, -1):
-        fit = tuple(
-            name
-            for name, part in parts.items()
-            if all(p.shortage(part, _error(p, promises, number)) is None for p in promises)
-        )
-        if len(fit) >= number:
-            return fit
-    promise = promises[0]
-    largest = max(parts.values(), key=lambda part: float(part.weight.sum()))
-    short = promise.shortage(largest, _error(promise, promises, 1))
-    raise UserError(f"no group is large enough for {promise.words}: {short} in the largest")
+    beside = {name: _most_groups(part, promises, len(parts)) for name, part in parts.items()}
+    size = {name: (float(part.weight.sum()), part.events) for name, part in parts.items()}
+    ranked = sorted(parts, key=lambda name: (beside[name], *size[name]), reverse=True)
+    number = sum(beside[name] >= rank for rank, name in enumerate(ranked, start=1))
+    if number:
+        return tuple(name for name in parts if name in ranked[:number])
+    largest = max(parts, key=size.__getitem__)
+    for promise in promises:
+        short = promise.shortage(parts[largest], _error(promise, promises, 1))
+        if short is not None:
+            raise UserError(
+                f"no group is large enough for {promise.words}: {short}, in {largest!r}, which has "
+                "the most paths"
+            )
+    raise UserError(f"no group is large enough for all of {len(promises)} promises")
+
+
+def _most_groups(part: Sweep, promises: Sequence[Promise], most: int) -> int:
+    """Return how many groups may share the errors such that this one is still large enough."""
+
+    def too_small(number: int) -> bool:
+        errors = [_error(promise, promises, number) for promise in promises]
+        return any(p.shortage(part, e) is not None for p, e in zip(promises, errors, strict=True))
+
+    return bisect_left(range(1, most + 1), True, key=too_small)
 
 
 def _best(price: Tensor, promises: Sequence[Promise]) -> int:
@@ -166,10 +184,12 @@ def _why_not(sweep: Sweep, terms: Sequence[Term]) -> str:
             continue
         finite = term.price.isfinite().nonzero().squeeze(-1)
         named = term.promise.words + (f" in group {term.group!r}" if term.group else "")
-        if not len(finite):
-            parts.append(f"{named}: no threshold keeps it on these paths")
-            continue
         high = term.promise.prefers == "high"
+        if not len(finite):
+            all_or_none = "to stop every path at its first row" if high else "never to stop"
+            most = _does(sweep, len(sweep.threshold) - 1 if high else 0)
+            parts.append(f"{named}: not even {all_or_none} keeps it, which {most}")
+            continue
         at = int(finite[0] if high else finite[-1])
         bound = f"a threshold of {'at most' if high else 'at least'} {_shown(sweep, at, high)}"
         parts.append(f"{named}: {bound}, which {_does(sweep, at)}")

@@ -32,3 +32,8 @@ def test_delay_counts_shifted_paths_only():
     assert found["found"] == 1
     assert 3 <= found["10%"] <= found["median"] <= found["90%"] <= 20
     assert found["by"] == {"margin": 5 - found["alarms_before_the_shift"], "distance": 0}
+
+
+def test_ranks_among_few_fixed_values_alarm_more_often_than_stated_and_online_ranks_do_not():
+    found = monitor.unchanged_normal(0.05, streams=60, length=400, calibration=20)
+    assert found["alarms"]["all"] <= found["allowed"] < found["alarms"]["calibration alone"]

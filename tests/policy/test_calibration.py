@@ -295,3 +295,49 @@ def test_what_is_no_promise_is_refused():
         policy.calibrate(paths, "unit", "time")
     with pytest.raises(UserError, match="only one goal can be served, got Cost and Balanced"):
         policy.calibrate(paths, Cost(1, 1), Balanced())
+
+
+def test_groups_without_a_promise_to_keep_in_them_are_refused():
+    policy, paths = make_policy("iqs"), random_paths(20)
+    for goal in ({}, {"miss_cost": 1.0, "time_cost": 1.0}, {"choose": lambda margin, batch: 0.1}):
+        with pytest.raises(UserError, match="per keeps promises within groups"):
+            policy.calibrate(paths, per=["a"] * 20, **goal)
+
+
+def test_misspelt_arguments_are_refused_for_paths_too():
+    with pytest.raises(UserError, match="there is no argument max_event_mis_rate"):
+        make_policy("iqs").calibrate(random_paths(40), max_event_mis_rate=0.1)
+
+
+@pytest.mark.parametrize("given", [None, float("nan"), [1.0, 2.0], "x"])
+def test_functions_that_return_no_threshold_are_refused(given):
+    with pytest.raises(UserError, match="choose: <lambda> must return one number"):
+        make_policy("iqs").calibrate(random_paths(20), choose=lambda margin, batch: given)
+
+
+def test_what_is_promised_is_plain_json_also_without_events_or_stops(tmp_path):
+    import json
+
+    policy, paths = make_policy("iqs"), random_paths(60)
+    censored = policy.calibrate(paths.select(~paths.stopped), FalseAlarms(0.2))
+    never = policy.calibrate(paths, Cost(miss=1e-9, time=5.0))
+    assert (policy.threshold, never.threshold) == (np.inf, np.inf)
+    for found in (censored, never):
+        again = type(found).from_plain(json.loads(json.dumps(found.plain(), allow_nan=False)))
+        assert str(again) == str(found)  # NaN is not equal to itself
+    assert np.isnan(censored.balanced_accuracy)
+    policy.export(tmp_path / "never.pt2")
+    policy.save(tmp_path / "never.ckpt")
+    assert StoppingPolicy.load(tmp_path / "never.ckpt").calibration.threshold == np.inf
+
+
+def test_calibrating_judges_each_path_once(monkeypatch):
+    policy, judged = make_policy("iqs"), []
+    scan = type(policy.rule).scan
+    monkeypatch.setattr(
+        type(policy.rule),
+        "scan",
+        lambda rule, batch, **how: judged.extend(batch.number.tolist()) or scan(rule, batch, **how),
+    )
+    policy.calibrate(random_paths(20), MissRate(0.2))
+    assert sorted(judged) == list(range(20))

@@ -187,6 +187,20 @@ def test_horizons_of_which_the_paths_say_nothing_are_refused(horizon):
         named(policy, paths, quantiles=[50])
 
 
+@pytest.mark.parametrize("given", [3, "10", ["ten"], None])
+def test_horizons_and_quantiles_must_be_lists_of_numbers(given):
+    policy, paths = foresighted()
+    with pytest.raises(UserError, match="horizons must be a list of numbers, got"):
+        policy.learn_forecast(random_paths(60), horizons=given)
+    with pytest.raises(UserError, match="quantiles must be a list of numbers, got"):
+        named(policy, paths, quantiles=given)
+
+
+def test_seed_of_a_forecast_must_be_a_whole_number():
+    with pytest.raises(UserError, match="seed must be an integer of at least 0, got -1"):
+        make_policy("iqs").learn_forecast(random_paths(60), seed=-1)
+
+
 def test_paths_that_were_trained_on_are_refused():
     from lit_ios.recognition import fingerprints
 

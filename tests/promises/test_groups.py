@@ -51,6 +51,36 @@ def test_group_that_would_be_large_enough_alone_is_left_out_only_if_it_must_be()
     assert choose(Sweep(margin, batch), [MissRate(0.1, 0.9)], groups).too_small == ()
 
 
+def test_group_that_is_large_enough_beside_two_but_not_three_is_left_out():
+    # 30 paths do for an error of 0.1/2 (29 needed), not for 0.1/3 (33 needed)
+    margin, batch, groups = world(3, (100, 30, 100), (0.0, 0.0, 0.0))
+    found = choose(Sweep(margin, batch), [MissRate(0.1, 0.9)], groups)
+    assert found.too_small == ("g1",)
+    most = allowed(100, 0.1, 0.05)
+    missed = [int((margin[groups[name]] < found.threshold).sum()) for name in ("g0", "g2")]
+    assert max(missed) == most
+
+
+def test_largest_groups_are_taken_of_those_that_cannot_all_share_the_error():
+    margin, batch, groups = world(4, (30, 31, 32), (0.0, 0.0, 0.0))
+    found = choose(Sweep(margin, batch), [MissRate(0.1, 0.9)], groups)
+    assert found.too_small == ("g0",)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_which_groups_are_large_enough_depends_on_nothing_but_their_sizes(seed):
+    sizes, shifts = (25, 30, 31, 60, 80), np.random.default_rng(seed).normal(0, 3, 5)
+    margin, batch, groups = world(seed, sizes, shifts)
+    found = choose(Sweep(margin, batch), [MissRate(0.1, 0.9)], groups)
+    assert found.too_small == ("g0", "g1", "g2")  # 33 are needed beside two others, 36 beside three
+
+
+def test_the_promise_that_no_group_is_large_enough_for_is_named():
+    margin, batch, groups = world(5, (40, 30), (0.0, 0.0))
+    with pytest.raises(UserError, match=r"false alarms .* at least 9 censored .*, not 0, in 'g0'"):
+        choose(Sweep(margin, batch), [MissRate(0.2), FalseAlarms(0.1)], groups)
+
+
 def test_no_group_large_enough_is_refused_with_the_number_needed():
     margin, batch, groups = world(4, (12, 9), (0.0, 0.0))
     with pytest.raises(UserError, match=r"no group is large enough .* at least 19 stopped paths"):

@@ -182,3 +182,20 @@ def test_alarms_within_the_window_do_not_count():
     at = sweep.threshold.tolist().index(1.0)  # stops half of them at time 8
     assert strict[at] == torch.inf
     assert lenient[at] == 0
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 1.0, 1.5, -0.1, float("nan")])
+def test_confidences_that_are_no_probabilities_are_refused(confidence):
+    with pytest.raises(UserError, match="confidence must be a number above 0 and below 1, got"):
+        MissRate(0.05, confidence)
+
+
+def test_promise_that_no_threshold_keeps_says_what_is_possible():
+    from worlds import make_paths
+
+    margin, batch = make_paths([[0.0, 1.0]] * 30 + [[0.0]] * 10, [True] * 40, lead=1.0)
+    with pytest.raises(
+        UserError,
+        match="not even to stop every path at its first row keeps it, which misses 10 of 40 events",
+    ):
+        choose(Sweep(margin, batch), [MissRate(0.2)])
