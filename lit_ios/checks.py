@@ -53,7 +53,7 @@ def check_number(
     if not (math.isfinite(value) and above < value < below and at_least <= value <= at_most):
         bounds = {"above": above, "of at least": at_least, "at most": at_most, "below": below}
         given = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
-        wanted = f"a number {' and '.join(given)}" if given else "a finite number"
+        wanted = f"a number {' and '.join(given)}" if given else "a number that is finite"
         raise UserError(f"{name} must be {wanted}, got {value}")
 
 
