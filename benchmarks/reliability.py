@@ -46,6 +46,7 @@ CHECKS: dict[str, Check] = {
     "bit_flips": Check(corruption.bit_flips, 10_000),
     "zeroed_blocks": Check(corruption.zeroed_blocks, 300),
     "truncations": Check(corruption.truncations, 130),
+    "exported_damage": Check(corruption.exported_damage, 10_000),
     "disk_errors": Check(disks.disk_errors, 12),
     "simultaneous_starts": Check(starts.simultaneous_starts, 200),
     "stream_steps": Check(streams.stream_steps, 1_000_000),

@@ -5,12 +5,12 @@ import pytest
 from benchmarks.reliability import CHECKS
 from benchmarks.reliability_checks import corruption, crashes
 from benchmarks.reliability_checks.outcome import count
-from lit_ios import checkpoints
+from lit_ios import checkpoints, seals
 
 FEW = {
     "kills": 2, "kills_other_disk": 2, "kills_while_saving": 5, "terminations": 2, "bit_flips": 200,
-    "zeroed_blocks": 30, "truncations": 30, "disk_errors": 4, "simultaneous_starts": 20,
-    "stream_steps": 5000, "joining_paths": 1000, "stream_threads": 4,
+    "zeroed_blocks": 30, "truncations": 30, "exported_damage": 200, "disk_errors": 4,
+    "simultaneous_starts": 20, "stream_steps": 5000, "joining_paths": 1000, "stream_threads": 4,
 }  # fmt: skip
 
 
@@ -35,8 +35,11 @@ def test_bit_flips_are_taken_for_whole_where_no_checksum_is_compared(monkeypatch
             return Same()
 
     corruption.checkpoint()
-    monkeypatch.setattr(checkpoints.hashlib, "sha256", lambda *_: Never())
+    exported = [corruption.exported(ending) for ending in (".onnx", ".pt2")]
+    monkeypatch.setattr(seals.hashlib, "sha256", lambda *_: Never())
     assert corruption.bit_flips(100, 0).bad > 0
+    assert all(exported)
+    assert corruption.exported_damage(100, 0).bad > 0
 
 
 def test_every_failure_prints_the_seed_that_repeats_it(capsys):
