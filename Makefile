@@ -44,8 +44,8 @@ requirements-hashed.txt: pyproject.toml constraints.txt ## needs uv
 audit: ## known vulnerabilities of the pinned versions; needs pip-audit, and fails where it has no data
 	pip-audit --strict --no-deps --disable-pip -r constraints.txt
 
-nightly: setup ## what docs/reliability.md and docs/security.md promise, with full numbers: hours
-	.venv/bin/python -m benchmarks.reliability
+nightly: setup ## what docs/reliability.md and docs/security.md promise, with full numbers: an hour or two; WHICH="kills --go-on"
+	.venv/bin/python -m benchmarks.reliability $(WHICH)
 
 lint: setup
 	.venv/bin/ruff check .

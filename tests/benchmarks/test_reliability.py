@@ -2,9 +2,10 @@
 
 import pytest
 
+from benchmarks import reliability
 from benchmarks.reliability import CHECKS
 from benchmarks.reliability_checks import corruption, crashes
-from benchmarks.reliability_checks.outcome import count
+from benchmarks.reliability_checks.outcome import Outcome, count
 from lit_ios import checkpoints, seals
 
 FEW = {
@@ -58,3 +59,23 @@ def test_a_file_that_is_copied_over_the_good_one_is_found_out(monkeypatch):
 
     monkeypatch.setattr(crashes, "write_checkpoint", copy_over)
     assert crashes.kills_while_saving(30, 0).bad > 0
+
+
+def test_checks_that_went_well_are_not_run_again(monkeypatch, tmp_path, capsys):
+    ran = []
+
+    def check(name, bad):
+        def run(trials, seed):
+            ran.append(name)
+            return Outcome(trials, bad, "lost" if bad else "")
+
+        return reliability.Check(run, 7)
+
+    monkeypatch.setattr(reliability, "CHECKS", {"good": check("good", 0), "bad": check("bad", 1)})
+    for words in ([], ["--go-on"], ["--go-on", "--trials", "2"]):
+        monkeypatch.setattr("sys.argv", ["x", "--file", str(tmp_path / "f.json"), *words])
+        assert reliability.main() == 1
+    assert ran == ["good", "bad", "bad", "good", "bad"]  # with 2 trials both are to be run
+    said = capsys.readouterr().out
+    assert "| good | 7 | 0 |" in said
+    assert "2 checks in 0.0 min, 1 failed" in said
