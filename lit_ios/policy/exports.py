@@ -133,10 +133,17 @@ def _onnx(program: ExportedStep, about: dict[str, Any], shapes: Any) -> bytes:
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it lists packages nobody needs
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch's own making
-        made = torch.onnx.export(
-            program, program.example(), dynamo=True, opset_version=OPSET, dynamic_shapes=shapes,
-            input_names=list(INPUTS), output_names=program.outputs, verbose=False,
-        )  # fmt: skip
+        try:
+            made = torch.onnx.export(
+                program, program.example(), dynamo=True, opset_version=OPSET,
+                dynamic_shapes=shapes, input_names=list(INPUTS), output_names=program.outputs,
+                verbose=False,
+            )  # fmt: skip
+        except ImportError:
+            raise UserError(
+                f"export to ONNX: onnxscript is too old for torch {torch.__version__}; "
+                "pip install --upgrade onnx onnxscript"
+            ) from None
     assert made is not None
     model = made.model_proto
     entry = model.metadata_props.add()

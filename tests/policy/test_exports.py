@@ -264,15 +264,18 @@ def test_an_exported_file_that_has_changed_is_refused(ending, tmp_path):
     file = make_policy("iqs").export(tmp_path / f"p{ending}")
     data = file.read_bytes()
     load = runtime.load if ending == ".onnx" else runtime.verify
-    for place in (0, len(data) // 2, len(data) - 70, len(data) - 1):
-        changed = bytearray(data)
-        changed[place] ^= 4
-        file.write_bytes(changed)
+    for place in (0, len(data) // 2, len(data) - 80, len(data) - 1):
+        file.write_bytes(flipped(data, place))
         with pytest.raises(UserError, match="is damaged: its content is not what its checksum"):
             load(file)
-    file.write_bytes(data[:-100])
-    with pytest.raises(UserError, match="or not all of it: it lacks a checksum; export"):
-        load(file)
+    for changed in (flipped(data, len(data) - 70), data[:-100]):  # in the words before it; cut off
+        file.write_bytes(changed)
+        with pytest.raises(UserError, match="or not all of it: it lacks a checksum; export"):
+            load(file)
+
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
 
 
 def test_runtime_needs_neither_torch_nor_pyarrow(tmp_path):
@@ -305,3 +308,13 @@ def test_missing_packages_are_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(UserError, match="pip install onnxruntime"):
         runtime.load(tmp_path / "policy.onnx")
+
+
+def test_an_onnxscript_too_old_for_torch_is_named(tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        raise ModuleNotFoundError("No module named 'onnxscript._framework_apis.torch_9'")
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    with pytest.raises(UserError, match=r"onnxscript is too old for torch .*; pip install"):
+        make_policy().export(tmp_path / "policy.onnx")
+    assert list(tmp_path.iterdir()) == []
