@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.hostile_checks import code, folders, states, tables
+from benchmarks.hostile_checks import code, configs, folders, states, tables
 from benchmarks.reliability_checks.outcome import Outcome
 
 CHECKS: dict[str, tuple[Callable[[int, int], Outcome], int]] = {
@@ -17,6 +17,7 @@ CHECKS: dict[str, tuple[Callable[[int, int], Outcome], int]] = {
     "outside_writes": (folders.outside_writes, 75),
     "hidden_code": (code.hidden_code, 120),
     "yaml_bombs": (code.yaml_bombs, 8),
+    "generated_settings": (configs.generated_settings, 500),
     "stream_states": (states.stream_states, 5_000),
     "monitor_states": (states.monitor_states, 1_000),
     "exported_metadata": (states.exported_metadata, 1_000),

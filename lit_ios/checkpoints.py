@@ -19,7 +19,6 @@ Beside what Lightning keeps, a checkpoint has an entry `lit_ios` of plain values
 
 from __future__ import annotations
 
-import hashlib
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,15 +28,16 @@ import torch
 from lit_ios.checks import UserError
 from lit_ios.files import replacing
 from lit_ios.records import check_record, check_weights
+from lit_ios.seals import read_sealed, seal_archive
 
 if TYPE_CHECKING:
     from lit_ios.data_record import DataRecord
     from lit_ios.rule import StoppingRule
 
 FORMAT, VERSION = "lit-ios checkpoint", 1
-SEAL = b"lit-ios sha256 "  # before the checksum
 PREFIX = "rule."  # of the rule's weights among those of the module that learns it
-NO_CHECKPOINT = "is not a lit-ios checkpoint: give a run folder or a checkpoint"
+INSTEAD = "give a run folder or a checkpoint"
+NO_CHECKPOINT = f"is not a lit-ios checkpoint: {INSTEAD}"
 
 
 def describe(rule: StoppingRule, record: DataRecord | None, trained: str) -> dict[str, Any]:
@@ -75,12 +75,7 @@ def sealed(content: dict[str, Any]) -> bytes:
     """
     buffer = io.BytesIO()
     torch.save(content, buffer)
-    archive = buffer.getvalue()
-    if archive[-22:-18] != b"PK\x05\x06":  # the end of an archive without a comment
-        raise RuntimeError("torch.save no longer writes a zip archive without a comment")
-    size = len(SEAL) + 2 * hashlib.sha256().digest_size
-    body = archive[:-2] + size.to_bytes(2, "little") + SEAL
-    return body + hashlib.sha256(body).hexdigest().encode()
+    return seal_archive(buffer.getvalue())
 
 
 def write_checkpoint(content: dict[str, Any], file: str | Path, *, durable: bool = True) -> None:
@@ -91,30 +86,11 @@ def write_checkpoint(content: dict[str, Any], file: str | Path, *, durable: bool
 
 def load_sealed(file: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
     """Load a checkpoint, running no code of it; refuse one that is not as it was written."""
-    if not Path(file).is_file():
-        raise UserError(f"there is no file {file}: give a run folder or a checkpoint")
-    try:
-        data = Path(file).read_bytes()
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from None
-    body, checksum = data[:-64], data[-64:]
-    if hashlib.sha256(body).hexdigest().encode() != checksum or not body.endswith(SEAL):
-        raise UserError(f"{file} {_what_else(data)}")
+    data = read_sealed(file, "a lit-ios checkpoint", INSTEAD)
     try:
         return dict(torch.load(io.BytesIO(data), map_location=map_location, weights_only=True))
     except Exception:  # what torch raises depends on what the file holds instead
-        raise UserError(
-            f"{file} is not a lit-ios checkpoint: give a run folder or a checkpoint"
-        ) from None
-
-
-def _what_else(data: bytes) -> str:
-    """Say what a file is whose checksum is not that of its content."""
-    if SEAL in data[-256:]:
-        return "is damaged: its content is not what its checksum says; take another checkpoint"
-    if data[:4] == b"PK\x03\x04":
-        return "is not a whole lit-ios checkpoint: it does not end in a checksum; take another"
-    return NO_CHECKPOINT
+        raise UserError(f"{file} {NO_CHECKPOINT}") from None
 
 
 def read_checkpoint(file: str | Path) -> dict[str, Any]:

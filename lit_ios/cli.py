@@ -383,9 +383,14 @@ def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
 
 def _check_class(role: str, settings: Settings, words: list[str], base: type) -> None:
     """Refuse a class name that is not one of ours, listing those there are."""
+    named = settings.get(role) or {}
+    if not isinstance(named, dict):
+        raise UserError(
+            f"{role} in a settings file must have a class_path and init_args, got {named!r:.50}"
+        )
     given, _ = gather_options(words, f"--{role}")
     known = {cls.__name__ for cls in _subclasses(base)}
-    for name in (str((settings.get(role) or {}).get("class_path", "")), *given):
+    for name in (str(named.get("class_path", "")), *given):
         if "." in name or name in known:
             continue
         shipped = [file.stem for file in configs_folder().glob(f"{role}/*.yaml")]

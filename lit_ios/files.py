@@ -3,7 +3,8 @@
 A file is written beside its target under a name of its own, brought to the disk (fsync), and only
 then takes the target's place: whoever is killed, or runs out of disk, leaves the file that was
 there before. What a killed process leaves behind is removed when its target is next written, and
-by `remove_leftovers` when a run begins in that folder.
+by `remove_leftovers` when a run begins in that folder. Whoever writes holds a lock on the half of a
+file, which ends with the process: numbers of processes come again, locks do not.
 """
 
 from __future__ import annotations
@@ -24,9 +25,14 @@ from typing import IO, Any
 
 from lit_ios.checks import UserError
 
-ABANDONED = 24 * 3600.0  # seconds after which a half-written file of another machine is left over
+try:
+    import fcntl
+except ImportError:  # a system without such locks: half-written files are known by their age
+    fcntl = None  # type: ignore[assignment]
+
+ABANDONED = 24 * 3600.0  # seconds after which a half-written file is left over if locks do not say
 _HOST = re.sub(r"[^\w-]", "-", socket.gethostname()) or "host"
-_OURS = re.compile(r"\..*\.(?P<host>[\w-]+)\.(?P<process>\d+)\.\d+\.tmp")
+_OURS = re.compile(r"\..*\.(?P<host>[\w-]+)\.\d+\.\d+\.tmp")
 _REASONS = {
     errno.ENOSPC: "the disk is full; make room or choose another folder",
     errno.EDQUOT: "your share of the disk is used up; make room or choose another folder",
@@ -39,7 +45,6 @@ _REASONS = {
     errno.EISDIR: "there is a folder of that name; choose another name",
 }
 _numbers = itertools.count()
-_open: set[str] = set()  # half-written files of this process
 
 
 class WriteError(UserError):
@@ -70,8 +75,9 @@ def replacing(file: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             stream.flush()
             if durable:
                 os.fsync(stream.fileno())
-            stream.close()
-            os.replace(half, target)
+            if fcntl is None:
+                stream.close()  # such systems do not rename what is open
+            os.replace(half, target)  # before the lock ends with closing
         if durable:
             _sync_folder(target.parent)
     except OSError as error:
@@ -81,21 +87,30 @@ def replacing(file: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 @contextlib.contextmanager
 def _beside(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
     """Open a file of a name of its own beside the target; remove it unless it was renamed."""
-    for half in _left_over(target.parent, f".{target.name[:100]}."):
-        _remove(half)
-    name = f".{target.name[:100]}.{_HOST}.{os.getpid()}.{next(_numbers)}.tmp"
-    half = target.with_name(name)
-    _open.add(name)
+    _remove_abandoned(target.parent, f".{target.name[:100]}.")
+    descriptor, half = _create(target)
     try:
-        # the mode is what the umask leaves of it, as for any new file
-        descriptor = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         with os.fdopen(descriptor, "wb") as stream:
             if target.exists():
                 os.chmod(half, stat.S_IMODE(target.stat().st_mode))
             yield stream, half
     finally:
         _remove(half)
-        _open.discard(name)
+
+
+def _create(target: Path) -> tuple[int, Path]:
+    """Make a file of a name of its own beside the target, and lock it."""
+    while True:
+        name = f".{target.name[:100]}.{_HOST}.{os.getpid()}.{next(_numbers)}.tmp"
+        half = target.with_name(name)
+        # the mode is what the umask leaves of it, as for any new file
+        descriptor = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        with contextlib.suppress(OSError):  # of file systems without locks
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, half
+        os.close(descriptor)  # somebody took it for abandoned before it was locked
 
 
 def write_bytes(file: str | Path, content: bytes, *, durable: bool = True) -> None:
@@ -155,37 +170,48 @@ def _is_version(name: str) -> bool:
 def remove_leftovers(folder: str | Path) -> None:
     """Remove what killed processes left of half-written files, in a folder and those below it."""
     for place, _, _ in os.walk(folder):
-        for half in _left_over(Path(place)):
-            _remove(half)
+        _remove_abandoned(Path(place))
 
 
-def _left_over(folder: Path, beginning: str = ".") -> list[Path]:
-    """Return half-written files that nobody is writing any more."""
+def _remove_abandoned(folder: Path, beginning: str = ".") -> None:
+    """Remove half-written files that nobody is writing any more."""
     try:
         names = [name for name in os.listdir(folder) if name.startswith(beginning)]
     except OSError:
-        return []
-    found = [(name, _OURS.fullmatch(name)) for name in names if name not in _open]
-    return [
-        folder / name
-        for name, ours in found
-        if ours is not None
-        and not (ours["host"] == _HOST and _alive(int(ours["process"])))
-        and (ours["host"] == _HOST or _age(folder / name) > ABANDONED)
-    ]
+        return
+    for name in names:
+        ours = _OURS.fullmatch(name)
+        if ours is None:
+            continue
+        file = folder / name
+        with _lock_of(file) as free:
+            known = free is not None and ours["host"] == _HOST  # others' locks may not be seen here
+            if free if known else _age(file) > ABANDONED:
+                _remove(file)
 
 
-def _alive(process: int) -> bool:
-    """Say whether another process of this number runs on this machine."""
-    if process == os.getpid():
-        return False  # what this process is writing is known
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
+@contextlib.contextmanager
+def _lock_of(file: Path) -> Iterator[bool | None]:
+    """Take the lock of a file; say whether it was free, None if that cannot be known."""
+    if fcntl is None:
+        yield None
+        return
+    try:  # neither follow a link nor wait for the other end of a pipe
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return True  # of another user
-    return True
+        yield None
+        return
+    try:
+        free: bool | None = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            free = False
+        except OSError:
+            free = None
+        yield free
+    finally:
+        os.close(descriptor)
 
 
 def _age(file: Path) -> float:

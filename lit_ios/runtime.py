@@ -20,6 +20,7 @@ from lit_ios.checks import UserError
 from lit_ios.live import Forecast, LiveRule, Observations, Stream, Streams
 from lit_ios.live.metadata import read_metadata
 from lit_ios.live.watched import Claims, Watched
+from lit_ios.seals import read_sealed
 from lit_ios.trajectories import BoolArray, FloatArray
 
 _OUTPUTS = ("margin", "probability", "stop", "next_carry", "distance", "distance_shares")
@@ -51,14 +52,13 @@ class ExportedRule(Watched):
             raise UserError(
                 "running an exported rule needs onnxruntime: pip install onnxruntime"
             ) from None
-        if not Path(file).is_file():
-            raise UserError(f"there is no file {file}: give one that policy.export wrote")
+        content = verify(file)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
         try:
             self._session = onnxruntime.InferenceSession(
-                str(file), options, providers=["CPUExecutionProvider"]
+                content, options, providers=["CPUExecutionProvider"]
             )
             found = self._session.get_modelmeta().custom_metadata_map
         except Exception as error:  # onnxruntime's exceptions have no common base
@@ -135,6 +135,14 @@ class ExportedRule(Watched):
 def load(file: str | Path, threads: int = 1) -> ExportedRule:
     """Open an exported rule."""
     return ExportedRule(file, threads)
+
+
+def verify(file: str | Path) -> bytes:
+    """Return the content of an exported file, ….onnx or ….pt2; refuse one that has changed.
+
+    For programs that load it by themselves, such as `torch.export.load(io.BytesIO(verify(file)))`.
+    """
+    return read_sealed(file, "a file that policy.export wrote", "export the policy again")
 
 
 def _nothing_more(row: FloatArray) -> str | None:

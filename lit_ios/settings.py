@@ -72,15 +72,18 @@ def _overlay(below: Settings, above: Settings, key: str = "") -> Settings:
     if _is_class(below) != _is_class(above) and below:  # a class laid over other settings
         return dict(above)
     result = dict(below)
-    old, new = below.get("class_path"), above.get("class_path")
-    if old is not None and new is not None and _bare(old) != _bare(new):
+    old, new = _class_path(below, key), _class_path(above, key)
+    if old is not None and new is not None and old != new:
         kept = OF_EVERY_DATA_SET if key == "data" else ()
-        args = below.get("init_args") or {}
+        args = below.get("init_args")
+        args = args if isinstance(args, dict) else {}
         result["init_args"] = {name: args[name] for name in kept if name in args}
     for name, value in above.items():
-        if name.endswith("+"):
+        if isinstance(name, str) and name.endswith("+"):
             name = name.removesuffix("+")
             there = result.get(name) or []
+            if not isinstance(there, list) or not isinstance(value, list):
+                raise UserError(f"{name}+ in a settings file appends to a list: give a list")
             result[name] = there + [item for item in value if item not in there]
         elif isinstance(value, dict) and isinstance(result.get(name), dict):
             result[name] = _overlay(result[name], value, name)
@@ -94,8 +97,12 @@ def _is_class(settings: Settings) -> bool:
     return bool(settings) and set(settings) <= {"class_path", "init_args", "dict_kwargs"}
 
 
-def _bare(class_path: str) -> str:
-    return class_path.rpartition(".")[2]
+def _class_path(settings: Settings, key: str) -> str | None:
+    """Return the name of a class without its package; None if settings name none."""
+    path = settings.get("class_path")
+    if path is not None and not isinstance(path, str):
+        raise UserError(f"class_path of {key or 'the settings'} must be text, got {path!r:.50}")
+    return None if path is None else path.rpartition(".")[2]
 
 
 def gather_options(args: list[str], *names: str) -> tuple[list[str], list[str]]:

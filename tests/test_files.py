@@ -7,11 +7,11 @@ import resource
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from repository import ROOT
 
+from lit_ios import files
 from lit_ios.checks import UserError
 from lit_ios.files import (
     ABANDONED,
@@ -162,33 +162,111 @@ def test_what_a_killed_process_leaves_is_removed_below_a_folder(file):
     assert sorted(os.listdir(file.parent)) == [".hidden.tmp", file.name]
 
 
-def test_what_others_are_writing_is_left_alone(file):
-    (host,) = {p.name.split(".")[3] for p in [_half_of(file, os.getppid())]}
-    elsewhere = file.parent / f".kept.txt.another-{host}.1.0.tmp"
-    elsewhere.touch()
+WRITING = """
+import sys
+from lit_ios.files import replacing
+with replacing({file!r}) as stream:
+    stream.write(b"after")
+    stream.flush()
+    print("half", flush=True)
+    sys.stdin.read()
+"""
+
+
+def halves(folder):
+    return [file for file in folder.iterdir() if file.suffix == ".tmp"]
+
+
+def test_what_this_process_is_writing_is_left_alone(file):
     with replacing(file) as stream:
         remove_leftovers(file.parent)
         write_text(file, "meanwhile")
-        assert len([p for p in file.parent.iterdir() if p.suffix == ".tmp"]) == 3
+        assert len(halves(file.parent)) == 1
         stream.write(b"after")
     assert file.read_text() == "after"
+
+
+def test_what_another_process_is_writing_is_left_alone(file):
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITING.format(file=str(file))], cwd=ROOT, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout.readline() == "half\n"
+    remove_leftovers(file.parent)
+    write_text(file, "meanwhile")
+    assert len(halves(file.parent)) == 1
+    process.communicate("")
+    assert process.returncode == 0
+    assert file.read_text() == "after"
+    assert halves(file.parent) == []
+
+
+def test_what_a_killed_process_leaves_is_known_also_where_its_number_is_in_use_again(file):
+    kill_while_writing(file)
+    (half,) = halves(file.parent)
+    words = half.name.split(".")
+    words[-3] = str(os.getppid())  # which lives
+    half.rename(half.with_name(".".join(words)))
+    remove_leftovers(file.parent)
+    assert halves(file.parent) == []
+
+
+def test_what_another_machine_is_writing_is_left_alone_for_a_day(file):
+    elsewhere = file.parent / ".kept.txt.another-machine.1.0.tmp"
+    elsewhere.touch()
+    remove_leftovers(file.parent)
+    write_text(file, "meanwhile")
     old = elsewhere.stat().st_mtime - ABANDONED - 1
     os.utime(elsewhere, (old, old))
     remove_leftovers(file.parent)
     assert not elsewhere.exists()
 
 
-def _half_of(file, process):
-    """Return what a living process has written so far."""
-    with replacing(file) as stream:
-        name = Path(stream.name if isinstance(stream.name, str) else "").name
-        (name,) = [p.name for p in file.parent.iterdir() if p.suffix == ".tmp"]
-        stream.write(b"before")
-    parts = name.split(".")
-    parts[-3] = str(process)
-    half = file.parent / ".".join(parts)
-    half.touch()
-    return half
+def test_leftovers_are_known_by_their_age_where_there_are_no_locks(file, monkeypatch):
+    kill_while_writing(file)
+    monkeypatch.setattr(files, "fcntl", None)
+    (half,) = halves(file.parent)
+    remove_leftovers(file.parent)
+    assert half.exists()
+    old = half.stat().st_mtime - ABANDONED - 1
+    os.utime(half, (old, old))
+    write_text(file, "after")
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_a_pipe_or_a_link_named_as_a_leftover_is_not_opened(file, tmp_path):
+    kill_while_writing(file)
+    (half,) = halves(file.parent)
+    half.unlink()
+    os.mkfifo(half)  # whoever opened it would wait
+    target = tmp_path / "target"
+    target.touch()
+    half.with_name(half.name.replace("kept", "link")).symlink_to(target)
+    remove_leftovers(file.parent)
+    assert target.exists()
+
+
+def test_a_file_that_is_removed_before_it_is_locked_is_made_anew(file, monkeypatch):
+    real, taken = os.open, []
+
+    def snatched(path, *args):
+        descriptor = real(path, *args)
+        if str(path).endswith(".tmp") and not taken:
+            taken.append(path)
+            os.unlink(path)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", snatched)
+    write_text(file, "after")
+    assert taken
+    assert file.read_text() == "after"
+
+
+def test_writers_of_one_file_do_not_take_each_other_for_dead(file):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: write_bytes(file, b"x" * number, durable=False), range(400)))
+    assert set(file.read_bytes()) <= {ord("x")}
+    assert os.listdir(file.parent) == [file.name]
 
 
 # Folders -----------------------------------------------------------------------------------------

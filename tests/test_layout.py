@@ -14,6 +14,7 @@ from lit_ios import program
 MAY_IMPORT = {
     "checks": set(),
     "files": {"checks"},
+    "seals": {"checks"},
     "carry": set(),
     "trajectories": {"checks"},
     "times": {"checks"},
@@ -33,10 +34,10 @@ MAY_IMPORT = {
     "promises": {"batches", "checks", "functional"},
     "rule": {"batches", "carry", "checks", "functional", "imports", "live", "trajectories"},
     "live": {"carry", "checks", "plotting", "times", "trajectories"},
-    "runtime": {"carry", "checks", "live", "trajectories"},
+    "runtime": {"carry", "checks", "live", "seals", "trajectories"},
     "data_record": {"carry", "imports", "recognition", "sampling", "times"},
     "records": {"checks", "data_record", "live", "times"},
-    "checkpoints": {"checks", "files", "records"},
+    "checkpoints": {"checks", "files", "records", "seals"},
     "baseline": {"batches", "functional", "rule", "sampling", "trajectories"},
     "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
@@ -51,8 +52,8 @@ MAY_IMPORT = {
     "folds": {"checks", "rows", "trajectories"},
     "policy": {
         "batches", "carry", "checkpoints", "checks", "data_record", "files", "formulas",
-        "functional", "live", "plotting", "promises", "readers", "recognition", "rule", "times",
-        "trajectories",
+        "functional", "live", "plotting", "promises", "readers", "recognition", "rule", "seals",
+        "times", "trajectories",
     },
     "scale": {"checks", "files", "policy", "readers"},
 }  # fmt: skip
@@ -62,8 +63,8 @@ ASSEMBLE = {  # may know everything
 }  # fmt: skip
 DEPLOYED = (
     "batches", "carry", "checkpoints", "checks", "data_record", "files", "functional", "imports",
-    "live", "policy", "promises", "readers", "recognition", "rule", "runtime", "times",
-    "trajectories",
+    "live", "policy", "promises", "readers", "recognition", "rule", "runtime", "seals",
+    "times", "trajectories",
 )  # fmt: skip
 HEAVY = {"pytorch_lightning", "torchmetrics", "matplotlib", "sklearn", "imblearn", "pandas"}
 

@@ -39,3 +39,13 @@ def test_oldest_versions_are_the_lower_bounds():
     for line in project["dependencies"]:
         name = re.match(r"[\w-]+", line)[0].lower()
         assert f">={found[name]}" in line
+
+
+def test_other_versions_take_the_place_of_the_oldest():
+    def oldest(*words):
+        command = [sys.executable, ROOT / ".ci/oldest.py", *words]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    plain, other = pins(oldest().stdout), pins(oldest("torch==9.9", "onnxscript==8.8").stdout)
+    assert other == plain | {"torch": "9.9", "onnxscript": "8.8"}
+    assert "does not name nothing" in oldest("nothing==1").stderr

@@ -11,7 +11,8 @@ Every exported rule judges the next row of B paths by one signature:
       continuation_gain and margin_spread where the rule has them
 
 A NaN margin means that the row cannot be judged: whoever runs the file must refuse it and keep
-the old carry. `lit_ios.runtime` does.
+the old carry. `lit_ios.runtime` does. The file ends in a checksum (`lit_ios.seals`), which
+`lit_ios.runtime` compares.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from lit_ios.checks import UserError
 from lit_ios.files import write_bytes
 from lit_ios.live.metadata import FORMAT, VERSION
 from lit_ios.rule import StoppingRule
+from lit_ios.seals import seal_archive, seal_model
 
 if TYPE_CHECKING:
     from lit_ios.policy.policy import StoppingPolicy
@@ -113,9 +115,9 @@ def export(policy: StoppingPolicy, file: Path, missing: Missing | None = None) -
             made = torch.export.export(program, program.example(), dynamic_shapes=shapes)
             buffer = io.BytesIO()
             torch.export.save(made, buffer, extra_files={"metadata.json": about})
-            write_bytes(file, buffer.getvalue())
+            write_bytes(file, seal_archive(buffer.getvalue()))
         else:
-            write_bytes(file, _onnx(program, about, shapes))
+            write_bytes(file, seal_model(_onnx(program, about, shapes)))
     return file
 
 
@@ -131,10 +133,17 @@ def _onnx(program: ExportedStep, about: str, shapes: Any) -> bytes:
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it lists packages nobody needs
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch's own making
-        made = torch.onnx.export(
-            program, program.example(), dynamo=True, opset_version=OPSET, dynamic_shapes=shapes,
-            input_names=list(INPUTS), output_names=program.outputs, verbose=False,
-        )  # fmt: skip
+        try:
+            made = torch.onnx.export(
+                program, program.example(), dynamo=True, opset_version=OPSET,
+                dynamic_shapes=shapes, input_names=list(INPUTS), output_names=program.outputs,
+                verbose=False,
+            )  # fmt: skip
+        except ImportError:
+            raise UserError(
+                f"export to ONNX: onnxscript is too old for torch {torch.__version__}; "
+                "pip install --upgrade onnx onnxscript"
+            ) from None
     assert made is not None
     model = made.model_proto
     entry = model.metadata_props.add()

@@ -6,6 +6,7 @@ import codecs
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pa_parquet
@@ -44,16 +45,16 @@ def scan(file: Path, separator: bytes, limits: Limits) -> Marks:
     with pa.input_stream(file, buffer_size=BLOCK) as stream:
         while block := stream.read(BLOCK):
             is_utf8 = is_utf8 and _decodes(decoder, block)
-            quotes += block.count(b'"')
+            quotes += _count(b'"', block)
             joined = block if hexadecimal or last != b"0" else last + block
-            hexadecimal = hexadecimal or b"0x" in joined or b"0X" in joined
+            hexadecimal = hexadecimal or _has_hexadecimal(joined)
             last = block[-1:]
             end = b"\n" if b"\n" in block else b"\r"
             head, tail = block.find(end), block.rfind(end)
             longest = max(longest, line + (len(block) if head < 0 else head))
             line = line + len(block) if head < 0 else len(block) - tail
-            size, ends = size + len(block), block.count(end)
-            rows, cells = rows + ends, cells + ends + block.count(separator)
+            size, ends = size + len(block), _count(end, block)
+            rows, cells = rows + ends, cells + ends + _count(separator, block)
             reason = limits.reason(rows, size, cells)
             if longest > LONGEST_LINE:
                 reason = f"a row of more than {LONGEST_LINE >> 20} MB; is this a table of text?"
@@ -65,6 +66,18 @@ def scan(file: Path, separator: bytes, limits: Limits) -> Marks:
             "within a text"
         )
     return Marks(quotes, hexadecimal, longest, is_utf8 and _decodes(decoder, b"", last=True))
+
+
+def _count(mark: bytes, block: bytes) -> int:
+    """Count a byte; `bytes.count` takes four times as long where there are many."""
+    if len(mark) > 1:  # in UTF-8
+        return block.count(mark)
+    return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == mark[0]))
+
+
+def _has_hexadecimal(block: bytes) -> bool:
+    """Look for 0x; first for x alone, since zeros abound."""
+    return any(mark[1:] in block and mark in block for mark in (b"0x", b"0X"))
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, last: bool = False) -> bool:

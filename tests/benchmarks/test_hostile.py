@@ -10,8 +10,8 @@ from benchmarks.hostile_checks.trees import damaged
 
 FEW = {
     "strangers_modules": 3, "shadowed_modules": 2, "outside_writes": 4, "hidden_code": 120,
-    "yaml_bombs": 8, "stream_states": 500, "monitor_states": 200, "exported_metadata": 100,
-    "damaged_records": 60, "table_bytes": 300,
+    "yaml_bombs": 8, "generated_settings": 3, "stream_states": 500, "monitor_states": 200,
+    "exported_metadata": 100, "damaged_records": 60, "table_bytes": 300,
 }  # fmt: skip
 
 

@@ -1,8 +1,10 @@
 """Exported files: one signature, metadata that say everything, the decisions of the policy."""
 
+import hashlib
 import json
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from lit_ios import runtime
 from lit_ios.checks import UserError
 from lit_ios.policy import StoppingPolicy
 from lit_ios.rule import ConditionEncoder, StoppingRule
+from lit_ios.seals import seal_model
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX is an extra")
 
@@ -229,8 +232,50 @@ def test_runtime_refuses_what_cannot_be_judged(tmp_path):
     with pytest.raises(UserError, match="there is no file"):
         runtime.load(tmp_path / "nothing.onnx")
     (tmp_path / "bad.onnx").write_bytes(b"not a model")
-    with pytest.raises(UserError, match=r"cannot be run \(Protobuf parsing failed.\): give a file"):
+    with pytest.raises(UserError, match=r"bad.onnx is not a file that policy.export wrote: export"):
         runtime.load(tmp_path / "bad.onnx")
+    (tmp_path / "bad.onnx").write_bytes(seal_model(b"not a model"))
+    with pytest.raises(UserError, match=r"cannot be run \(.*protobuf parsing failed.\): give"):
+        runtime.load(tmp_path / "bad.onnx")
+
+
+@pytest.mark.parametrize("ending", RUNNERS)
+def test_an_exported_file_ends_in_the_checksum_of_all_before_it(ending, tmp_path):
+    data = make_policy("iqs").export(tmp_path / f"p{ending}").read_bytes()
+    assert data[-79:-64] == b"lit-ios sha256 "
+    assert data[-64:].decode() == hashlib.sha256(data[:-64]).hexdigest()
+    assert runtime.verify(tmp_path / f"p{ending}") == data
+
+
+def test_the_checksum_is_a_metadata_entry_to_other_programs(tmp_path):
+    import onnx
+
+    file = make_policy("iqs").export(tmp_path / "p.onnx")
+    model = onnx.load(file)
+    onnx.checker.check_model(model)
+    assert [entry.key for entry in model.metadata_props] == ["lit_ios", "lit_ios_seal"]
+    archive = zipfile.ZipFile(make_policy("iqs").export(tmp_path / "p.pt2"))
+    assert archive.testzip() is None
+    assert len(archive.comment) == 79
+
+
+@pytest.mark.parametrize("ending", RUNNERS)
+def test_an_exported_file_that_has_changed_is_refused(ending, tmp_path):
+    file = make_policy("iqs").export(tmp_path / f"p{ending}")
+    data = file.read_bytes()
+    load = runtime.load if ending == ".onnx" else runtime.verify
+    for place in (0, len(data) // 2, len(data) - 80, len(data) - 1):
+        file.write_bytes(flipped(data, place))
+        with pytest.raises(UserError, match="is damaged: its content is not what its checksum"):
+            load(file)
+    for changed in (flipped(data, len(data) - 70), data[:-100]):  # in the words before it; cut off
+        file.write_bytes(changed)
+        with pytest.raises(UserError, match="or not all of it: it lacks a checksum; export"):
+            load(file)
+
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
 
 
 def test_runtime_needs_neither_torch_nor_pyarrow(tmp_path):
@@ -263,3 +308,13 @@ def test_missing_packages_are_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(UserError, match="pip install onnxruntime"):
         runtime.load(tmp_path / "policy.onnx")
+
+
+def test_an_onnxscript_too_old_for_torch_is_named(tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        raise ModuleNotFoundError("No module named 'onnxscript._framework_apis.torch_9'")
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    with pytest.raises(UserError, match=r"onnxscript is too old for torch .*; pip install"):
+        make_policy().export(tmp_path / "policy.onnx")
+    assert list(tmp_path.iterdir()) == []
