@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.hostile_checks import code, configs, folders, states, tables
+from benchmarks.hostile_checks import checkpoints, code, configs, folders, states, tables
 from benchmarks.reliability_checks.outcome import Outcome
 
 CHECKS: dict[str, tuple[Callable[[int, int], Outcome], int]] = {
@@ -21,7 +21,8 @@ CHECKS: dict[str, tuple[Callable[[int, int], Outcome], int]] = {
     "stream_states": (states.stream_states, 5_000),
     "monitor_states": (states.monitor_states, 1_000),
     "exported_metadata": (states.exported_metadata, 1_000),
-    "damaged_records": (states.damaged_records, 1_000),
+    "damaged_records": (checkpoints.damaged_records, 2_000),
+    "resumed_states": (checkpoints.resumed_states, 200),
     "table_bombs": (tables.table_bombs, 6),
     "table_bytes": (tables.table_bytes, 5_000),
 }

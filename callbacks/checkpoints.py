@@ -17,8 +17,11 @@ class RunCheckpoint(ModelCheckpoint):
     """
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the state with paths as they are spelled now."""
-        if self.dirpath is not None and state_dict.get("dirpath") != self.dirpath:
+        """Take over the state with paths as they are spelled now, none outside of the folder.
+
+        Lightning removes the checkpoints that the state names, also `folder/../../other`.
+        """
+        if self.dirpath is not None:
             state_dict = self._moved(state_dict, str(self.dirpath))
         super().load_state_dict(state_dict)
 
@@ -27,8 +30,9 @@ class RunCheckpoint(ModelCheckpoint):
         def here(path: str) -> str:
             return os.path.join(folder, Path(path).name) if path else path  # spelled as it is
 
-        if not Path(here(state["best_model_path"]) or "nowhere").is_file():
-            return state  # these are the checkpoints of another run
+        there = Path(here(state["best_model_path"]) or "nowhere").is_file()
+        if not there and state.get("dirpath") != folder:
+            return state  # these are the checkpoints of another run: only the best one is taken
         paths = ("best_model_path", "kth_best_model_path", "last_model_path")
         moved = {name: here(state[name]) for name in paths}
         best = {here(path): score for path, score in state["best_k_models"].items()}

@@ -59,7 +59,8 @@ class Interruptions(Callback):
         self.limit = None if max_time is None else _seconds(max_time)
         self.how, self.requeue, self.requeue_signal = how, requeue, requeue_signal
         self.received = 0  # number of the signal, or TIME_IS_UP
-        self._began = 0.0
+        self.went_well = False  # for an epoch, or to the end of what is done without training
+        self._began, self._began_epoch = 0.0, False
         self._before: dict[int, Any] = {}
 
     # What is waited for --------------------------------------------------------------------------
@@ -72,21 +73,31 @@ class Interruptions(Callback):
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """End here after a signal: a test would take time that there is not."""
         self._stop_listening()
-        self.limit = None  # training is done
+        self.limit, self.went_well = None, True  # training is done
         if self._agreed(trainer):
             self._end(trainer, save=False)
 
     def on_test_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Nothing needs saving from here on."""
+        self.went_well = True
         self._listen(self._end_at_once)
 
     on_predict_start = on_test_start
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Know that there was something to validate."""
+        self.went_well = True
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Listen no more."""
         self._stop_listening()
 
     on_predict_end = on_test_end
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Know that the epoch before was trained in this process."""
+        self.went_well |= self._began_epoch
+        self._began_epoch = True
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any, **kwargs: Any

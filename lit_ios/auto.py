@@ -27,6 +27,7 @@ from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.program.jobs import remember_run
 from lit_ios.recipe import Score, best_of, read_recipe, table
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
+from lit_ios.small_files import read_small_json
 from lit_ios.variants import settings_by_name
 
 OWN_FILE = "auto.json"
@@ -118,10 +119,10 @@ class AutoRun:
     ) -> AutoRun:
         """Go on with a run that was interrupted; the packages it may import are given again."""
         try:
-            known = json.loads((folder / OWN_FILE).read_text())
+            known = read_small_json(folder / OWN_FILE)
             files, options, asked = (_texts(known[name]) for name in ("files", "options", "allow"))
             quick = bool(known["quick"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError):
             raise UserError(
                 f"--resume: {folder} is not the folder of an auto run: give one"
             ) from None
@@ -170,10 +171,10 @@ class AutoRun:
         if self.folder is None:
             return None
         try:
-            known = json.loads((self._own(name) / "candidate.json").read_text())
+            known = read_small_json(self._own(name) / "candidate.json")
             found = (math.nan if known[field] is None else known[field] for field in Score._fields)
             return Score(*map(_number, found))
-        except (OSError, ValueError, TypeError, LookupError, RecursionError):  # not there, not ours
+        except (OSError, ValueError, TypeError, LookupError):  # not there, not ours
             return _stopped_early(self._own(name) / "checkpoints")
 
     def _train(self, name: str, settings: Settings, title: str) -> Score:

@@ -20,6 +20,7 @@ Beside what Lightning keeps, a checkpoint has an entry `lit_ios` of plain values
 from __future__ import annotations
 
 import io
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +88,23 @@ def write_checkpoint(content: dict[str, Any], file: str | Path, *, durable: bool
 def load_sealed(file: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
     """Load a checkpoint, running no code of it; refuse one that is not as it was written."""
     data = read_sealed(file, "a lit-ios checkpoint", INSTEAD)
+    _refuse_packed(data, file)
     try:
         return dict(torch.load(io.BytesIO(data), map_location=map_location, weights_only=True))
     except Exception:  # what torch raises depends on what the file holds instead
         raise UserError(f"{file} {NO_CHECKPOINT}") from None
+
+
+def _refuse_packed(data: bytes, file: str | Path) -> None:
+    """Refuse an archive that unpacks to more than it is: torch.save packs nothing."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        raise UserError(f"{file} {NO_CHECKPOINT}") from None
+    packed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
+    if packed or sum(entry.file_size for entry in entries) > len(data):
+        raise UserError(f"{file} is not read: it unpacks to more than it is; {INSTEAD}")
 
 
 def read_checkpoint(file: str | Path) -> dict[str, Any]:

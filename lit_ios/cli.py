@@ -24,7 +24,7 @@ from pytorch_lightning.loggers import Logger
 
 from callbacks.interruptions import Interruptions, last_checkpoint
 from callbacks.run_folder import EpochLogger, SettingsWriter
-from lit_ios.checkpoints import read_checkpoint
+from lit_ios.checkpoints import PREFIX, read_checkpoint
 from lit_ios.checks import UserError, check_number, nearest
 from lit_ios.data_record import InputSettings
 from lit_ios.files import explain_os_error, write_json
@@ -35,6 +35,7 @@ from lit_ios.modules import StoppingModule
 from lit_ios.program import jobs
 from lit_ios.program.mistakes import explain
 from lit_ios.recognition import calibration_note
+from lit_ios.rule.weights import impossible, other_kind
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
 from lit_ios.variants import configs_folder, settings_by_name, variant_name
 from lit_ios.yaml_text import check_yaml
@@ -43,6 +44,9 @@ COMMANDS = ("fit", "validate", "test", "predict")
 _LOST = (
     "Connection (closed|reset)|gloo|NCCL|[Bb]roken pipe"  # how torch says that a process is gone
 )
+_DAMAGE = (  # what Lightning and torch raise over a state that training did not write
+    AttributeError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class StoppingCLI(LightningCLI):
@@ -233,7 +237,22 @@ class StoppingCLI(LightningCLI):
                 raise UserError(
                     f"another process of this run has ended, so this one does{self._hint()}"
                 ) from None
+            self._refuse_damaged(error)
             raise
+        except _DAMAGE as error:
+            self._refuse_damaged(error)
+            raise
+
+    def _refuse_damaged(self, error: Exception) -> None:
+        """Say that a run cannot go on where its state is what was stumbled over."""
+        callbacks: list[Callback] = getattr(self.trainer, "callbacks", [])
+        began = any(c.went_well for c in callbacks if isinstance(c, Interruptions))
+        if isinstance(error, UserError | UnicodeError) or self.checkpoint is None or began:
+            return
+        raise UserError(
+            f"{self.subcommand} cannot go on from {self.checkpoint} ({type(error).__name__}): its "
+            "state is damaged or another version's; take another copy of it, or train anew"
+        ) from error
 
     def _hint(self) -> str:
         last = last_checkpoint(self.trainer)
@@ -379,6 +398,10 @@ def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
             f"--ckpt_path: {checkpoint} does not fit the model {type(model).__name__} of these "
             f"settings: {different[0]} differs"
         )
+    wrong = other_kind(model.state_dict(), saved)
+    reason = f"{wrong} is of another kind" if wrong else impossible(saved, PREFIX)
+    if reason:
+        raise UserError(f"--ckpt_path: {checkpoint} is damaged: {reason}; take another copy of it")
 
 
 def _check_class(role: str, settings: Settings, words: list[str], base: type) -> None:

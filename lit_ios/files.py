@@ -18,6 +18,7 @@ import os
 import re
 import socket
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,7 @@ _REASONS = {
     errno.EPERM: "that is not permitted; choose another folder",
     errno.ENOENT: "it is not there (any more)",
     errno.ENOTDIR: "its folder is a file; choose another",
+    errno.ENXIO: "it is a pipe that nobody reads",
     errno.EISDIR: "there is a folder of that name; choose another name",
 }
 _numbers = itertools.count()
@@ -65,11 +67,16 @@ def replacing(file: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Open a stream whose content takes the place of a file if all goes well, else nothing does.
 
     Args:
-        file: to be written; a link is followed.
+        file: to be written; a link is followed. A device, a pipe and what this program prints to
+            (/dev/stdout) cannot be replaced: the content goes into it.
         durable: wait until the content is on the disk, so that it also survives a power cut.
     """
     target = Path(os.path.realpath(file))
     try:
+        if (direct := _open_direct(file)) is not None:
+            with direct:
+                yield direct
+            return
         with _beside(target) as (stream, half):
             yield stream
             stream.flush()
@@ -82,6 +89,25 @@ def replacing(file: str | Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             _sync_folder(target.parent)
     except OSError as error:
         raise WriteError(f"{file} could not be written: {explain_os_error(error)}") from None
+
+
+def _open_direct(file: str | Path) -> IO[bytes] | None:
+    """Open a device, a pipe, or what this program prints to; None for what can be replaced."""
+    try:
+        known = os.stat(file)
+    except OSError:
+        return None
+    for printed in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # of streams without a file
+            if os.path.samestat(known, os.fstat(printed.fileno())):
+                printed.flush()
+                return os.fdopen(os.dup(printed.fileno()), "wb")
+    replaceable = stat.S_ISREG(known.st_mode) or stat.S_ISDIR(known.st_mode)
+    if replaceable:
+        return None
+    descriptor = os.open(file, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))  # waits for no reader
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "wb")
 
 
 @contextlib.contextmanager
@@ -120,8 +146,8 @@ def write_bytes(file: str | Path, content: bytes, *, durable: bool = True) -> No
 
 
 def write_text(file: str | Path, content: str) -> None:
-    """Write a text file whole or not at all."""
-    write_bytes(file, content.encode())
+    """Write a text file whole or not at all; what is no UTF-8 in a name is escaped."""
+    write_bytes(file, content.encode(errors="backslashreplace"))
 
 
 def write_json(file: str | Path, content: Any) -> None:

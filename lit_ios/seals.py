@@ -10,6 +10,7 @@ import hashlib
 from pathlib import Path
 
 from lit_ios.checks import UserError
+from lit_ios.memory import memory_at_hand
 
 SEAL = b"lit-ios sha256 "  # before the checksum
 _DIGITS = 2 * hashlib.sha256().digest_size
@@ -52,9 +53,13 @@ def read_sealed(file: str | Path, what: str, instead: str) -> bytes:
     if not Path(file).is_file():
         raise UserError(f"there is no file {file}: {instead}")
     try:
+        if Path(file).stat().st_size > memory_at_hand():
+            raise MemoryError
         data = Path(file).read_bytes()
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    except MemoryError:
+        raise UserError(f"{file} is larger than the memory at hand: {instead}") from None
     body, checksum = data[:-_DIGITS], data[-_DIGITS:]
     if body.endswith(SEAL) and hashlib.sha256(body).hexdigest().encode() == checksum:
         return data

@@ -4,8 +4,11 @@ import errno
 import json
 import os
 import resource
+import stat
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -284,3 +287,52 @@ def test_no_two_runs_get_the_same_folder(tmp_path):
     with ThreadPoolExecutor(16) as pool:
         claimed = list(pool.map(lambda _: claim_version(tmp_path), range(200)))
     assert len(set(claimed)) == 200
+
+
+def test_a_pipe_is_written_into_and_stays_one(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    until = time.monotonic() + 10
+    while not read and time.monotonic() < until:
+        try:
+            write_text(pipe, "content")
+            break
+        except UserError:  # it is not being read yet
+            time.sleep(0.01)
+    reader.join(10)
+    assert read == [b"content"]
+    assert pipe.is_fifo()
+
+
+def test_a_pipe_that_nobody_reads_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="it is a pipe that nobody reads"):
+        write_text(tmp_path / "pipe", "content")
+
+
+def test_a_device_is_written_into_and_stays_one(tmp_path):
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        device.write_text("")
+    except OSError:
+        pytest.skip("no right to make devices")
+    write_text(device, "content")
+    assert device.is_char_device()
+
+
+def test_what_the_program_prints_to_is_written_into(tmp_path):
+    code = (
+        "from lit_ios.files import write_text; print('before'); "
+        "write_text('/dev/stdout', 'content\\n'); print('after')"
+    )
+    with (tmp_path / "said.txt").open("w") as said:
+        subprocess.run([sys.executable, "-c", code], stdout=said, cwd=ROOT, check=True)
+    assert (tmp_path / "said.txt").read_text() == "before\ncontent\nafter\n"
+
+
+def test_bytes_of_a_name_that_are_no_text_are_escaped(tmp_path):
+    write_text(tmp_path / "names.csv", os.fsdecode(b"a\xff"))
+    assert (tmp_path / "names.csv").read_text() == "a\\udcff"

@@ -1,13 +1,11 @@
-"""Saved streams, exported metadata and records of checkpoints that are damaged or made up."""
+"""Saved streams and monitors, and metadata of exported files, that are damaged or made up."""
 
 from __future__ import annotations
 
 import json
 import random
-import tempfile
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,6 @@ import torch
 from benchmarks.hostile_checks.outcome import attempts
 from benchmarks.hostile_checks.trees import damaged, odd
 from benchmarks.reliability_checks.outcome import Outcome
-from lit_ios.checkpoints import write_checkpoint
 from lit_ios.checks import UserError
 from lit_ios.data_record import Inputs
 from lit_ios.live.metadata import read_metadata
@@ -146,33 +143,3 @@ def exported_metadata(trials: int, seed: int) -> Outcome:
         return None if len(found["start"]) >= 8 and found["columns"] else "cannot be used"
 
     return attempts("exported_metadata", trials, seed, attempt)
-
-
-def damaged_records(trials: int, seed: int) -> Outcome:
-    """Load checkpoints whose record is damaged: refused in a sentence, or they decide."""
-    folder = tempfile.TemporaryDirectory()
-    file = Path(folder.name) / "policy.ckpt"
-
-    def attempt(rng: random.Random, number: int) -> str | None:
-        policy(number % 3).save(file)
-        content = torch.load(file, weights_only=True)
-        if rng.random() < 0.8:
-            content["lit_ios"] = damaged(content["lit_ios"], rng)
-        else:
-            content["state_dict"] = damaged(dict(content["state_dict"]), rng)
-        try:
-            write_checkpoint(content, file, durable=False)
-        except RecursionError:  # no file can be as deep
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                loaded = StoppingPolicy.load(file)
-                repr(loaded)
-                loaded.stream().step([0.3] * len(loaded.columns))
-            except UserError as error:
-                return None if len(str(error).splitlines()) == 1 else "more than a sentence"
-        return None
-
-    with folder:
-        return attempts("damaged_records", trials, seed, attempt)

@@ -87,7 +87,8 @@ class Forecast:
     def _fits(self) -> bool:
         """Say whether all pieces are numbers of shapes that go together."""
         numbers = [value for value in self.plain().values() if isinstance(value, np.ndarray)]
-        if not all(value.dtype.kind in "fiu" for value in numbers) or self.bounds.ndim != 3:
+        finite = all(value.dtype.kind in "fiu" and np.isfinite(value).all() for value in numbers)
+        if not finite or self.bounds.ndim != 3:
             return False
         knots = (self.margins, self.elapsed, self.times)
         rising = all(x.ndim == 1 and len(x) > 1 and (np.diff(x) > 0).all() for x in knots)
@@ -108,6 +109,16 @@ class Forecast:
             and ((self.record_position >= 0) & (self.record_position <= last)).all()
             and isinstance(self.confidence, float)
             and 0 < self.confidence < 1
+            and self.times[0] >= 0
+            and (np.diff(self.starts) > 0).all()
+            and (self.survival >= 0).all()
+            and (self.survival <= 1).all()
+            and (np.diff(self.survival) <= ROUNDING).all()
+            and (self.bounds >= 0).all()
+            and (np.diff(self.bounds) >= 0).all()
+            and all(type(count) is int and count >= 0 for count in (self.paths, self.events))
+            and isinstance(self.rule, str)
+            and all(isinstance(x, int | float) and 0 < x < math.inf for x in self.horizons)
         )
 
     def __call__(

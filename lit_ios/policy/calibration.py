@@ -81,7 +81,9 @@ class Calibration(NamedTuple):
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Calibration:
-        """Return what `plain` was made of."""
+        """Return what `plain` was made of; raises ValueError or LookupError if it is not that."""
+        if not all(map(_is_promise, values["promises"])):
+            raise ValueError("promises")
         known = dict(values) | {"promises": tuple(values["promises"])}
         threshold = float(values["threshold"])
         known["threshold"] = threshold * math.inf if abs(threshold) >= LARGEST else threshold
@@ -102,6 +104,14 @@ def _without_nan(estimate: Estimate | None) -> list[float | None] | None:
 
 def _or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def _is_promise(made: Any) -> bool:
+    """Say whether this is what is kept of a promise."""
+    if not isinstance(made, Mapping) or not isinstance(made.get("words"), str):
+        return False
+    levels = {"MissRate", "FalseAlarms"}
+    return made["promise"] not in levels or isinstance(made.get("level"), float | int)
 
 
 def _number(value: float | None) -> float:

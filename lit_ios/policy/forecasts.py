@@ -50,7 +50,13 @@ def kept_forecast(forecast: Forecast | None) -> dict[str, Any] | None:
 
 
 def _array(value: Any) -> Any:
-    return value.numpy() if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+        raise ValueError(
+            "a tensor that repeats what it stores"
+        )  # as large as it says, nobody knows
+    return value.numpy()
 
 
 class Grid(NamedTuple):

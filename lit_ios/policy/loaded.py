@@ -66,7 +66,7 @@ class LoadedRule:
         try:
             rule = load_rule(about["rule"], rule_weights(content), allow)
             return cls(rule, about, content)
-        except (UserError, KeyError) as error:
+        except UserError as error:
             raise UserError(f"{file}: {str(error)[:500]}") from None
         except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise UserError(

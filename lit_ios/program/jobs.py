@@ -6,7 +6,6 @@ Which run the job had begun is written to `<runs_dir>/.slurm/<job>.json`.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from lit_ios.checks import UserError
 from lit_ios.files import write_json
 from lit_ios.settings import gather_options
+from lit_ios.small_files import read_small_json
 
 
 def job() -> str | None:
@@ -45,7 +45,7 @@ def go_on(words: list[str]) -> list[str]:
         return words
     runs_dir = [*gather_options(words, "--runs_dir")[0], "runs"][0]
     try:
-        folder = Path(json.loads(_note(runs_dir, number).read_text())["folder"])
+        folder = Path(read_small_json(_note(runs_dir, number))["folder"])
     except (OSError, ValueError, KeyError, TypeError):
         return words  # it had not come so far
     if (folder / "auto.json").is_file():

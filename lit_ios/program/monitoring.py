@@ -50,5 +50,5 @@ def _read(file: Path | None) -> Any:
         return None
     try:
         return json.loads(file.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"--state: {file} cannot be read: {error}") from None

@@ -61,4 +61,4 @@ def _is_candidate(folder: Path) -> bool:
 def _number(part: str) -> tuple[str, int]:
     """Return a name so that version_10 comes after version_9."""
     head, _, tail = part.rpartition("_")
-    return (head, int(tail)) if tail.isdigit() else (part, -1)
+    return (head, int(tail)) if tail.isdecimal() else (part, -1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from argparse import Namespace
 from datetime import datetime
@@ -16,6 +15,7 @@ from lit_ios.files import write_text
 from lit_ios.formulas import safe_text
 from lit_ios.program.places import run_folders
 from lit_ios.settings import read_settings
+from lit_ios.small_files import read_small_json
 
 Row = dict[str, Any]
 METRICS = {
@@ -140,14 +140,14 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text())
-    except (OSError, ValueError, RecursionError):
+        found = read_small_json(file)
+    except (OSError, ValueError):
         return {}
     return _dict(found)
 
 
 def _yaml(file: Path) -> dict[str, Any]:
     try:
-        return read_settings(file)
+        return read_settings(file) if file.is_file() else {}
     except UserError:
         return {}

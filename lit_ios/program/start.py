@@ -9,6 +9,7 @@ from typing import Any
 
 from lit_ios.checks import UserError, nearest
 from lit_ios.program.short import as_options
+from lit_ios.program.terminal import plain, plain_output
 from lit_ios.program.usage import TRAINING, USES, help_of, usage
 
 COMMANDS = (*TRAINING, *USES)
@@ -17,17 +18,34 @@ COMMANDS = (*TRAINING, *USES)
 def main(args: list[str] | None = None, program: str = "lit-ios") -> int:
     """Carry out a command line; return 0, or 1 after a sentence that says why it cannot be."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    try:
-        run(sys.argv[1:] if args is None else list(args), program)
-    except UserError as error:
-        print(error_line(error), file=sys.stderr)
-        return 1
+    with plain_output():
+        try:
+            run(sys.argv[1:] if args is None else list(args), program)
+        except UserError as error:
+            print(error_line(error), file=sys.stderr)
+            return 1
+        except UnicodeEncodeError as error:
+            if not _is_name(error):
+                raise
+            name = f"{plain(error.object):.200}"
+            print(f"error: the name {name} is not valid UTF-8: rename it", file=sys.stderr)
+            return 1
     return 0
+
+
+def _is_name(error: UnicodeEncodeError) -> bool:
+    """Say whether the text that cannot be written is the name of a file, as the system gave it."""
+    return any("\udc80" <= letter <= "\udcff" for letter in error.object)
 
 
 def error_line(error: UserError) -> str:
     """Return what the program says of an error."""
-    return f"error: {as_options(str(error))}"
+    return f"error: {_one_line(as_options(str(error)))}"
+
+
+def _one_line(text: str) -> str:
+    """Return a text in one line: a name with a line break cannot look like an error of ours."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def run(words: list[str], program: str = "lit-ios") -> Any:
@@ -89,7 +107,7 @@ def _use(words: list[str]) -> None:
 
 def _show_warning(message: Warning | str, category: type[Warning], *args: Any) -> None:
     """Say what looks odd in one line, once, below a progress bar if there is one."""
-    text = f"note: {as_options(str(message))}"
+    text = f"note: {_one_line(as_options(str(message)))}"
     if text not in _said and not issubclass(category, DeprecationWarning):  # nobody's but ours
         _said.add(text)
         print(text, file=sys.stderr)

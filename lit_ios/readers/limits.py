@@ -6,16 +6,13 @@ that is too large is refused in seconds and in little memory.
 
 from __future__ import annotations
 
-import os
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from lit_ios.checks import UserError
+from lit_ios.memory import memory_at_hand
 
 PER_CELL = 24  # bytes that a cell takes at the most, while a table becomes paths
 LONGEST_LINE = 64 << 20  # bytes of one row of text
-WITHOUT_KNOWING = 8 << 30  # memory that is assumed where the system does not say
 
 
 class Limits(NamedTuple):
@@ -53,26 +50,3 @@ class Limits(NamedTuple):
             f"{size / 1e9:.1f} GB unpacked; read fewer columns of a Parquet file, take a larger "
             "machine, or set max_bytes (--max-bytes) to try all the same"
         )
-
-
-@cache
-def memory_at_hand() -> int:
-    """Return the bytes that this process may still take when it first asks."""
-    found = [WITHOUT_KNOWING]
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            found = [int(line.split()[1]) * 1024]
-    if "SC_PHYS_PAGES" in os.sysconf_names and found == [WITHOUT_KNOWING]:
-        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    group = "/sys/fs/cgroup/memory"  # of a container
-    most, used = (_lines(f"{group}.{name}") for name in ("max", "current"))
-    if most and used and most[0].isdigit():
-        found.append(max(int(most[0]) - int(used[0]), 0))
-    return min(found)
-
-
-def _lines(file: str) -> list[str]:
-    try:
-        return Path(file).read_text().splitlines()
-    except OSError:
-        return []

@@ -43,6 +43,7 @@ from lit_ios.rule.heads import build_head, join
 from lit_ios.rule.layers import by_blocks
 from lit_ios.rule.memories import JoinedMemory, Memory, NoMemory
 from lit_ios.rule.scaler import Scaler
+from lit_ios.rule.weights import impossible, other_kind, too_many, wrong_shape
 from lit_ios.rule.window import Window
 
 
@@ -311,15 +312,19 @@ def load_rule(spec: Any, weights: dict[str, Tensor], allow: Sequence[str] = ()) 
         allow: packages that classes may be imported from beside the trusted ones.
     """
     try:
-        if wrong := _wrong_shape(_shapes(spec, allow), weights):
+        if wrong := too_many(spec, weights) or wrong_shape(_shapes(spec, allow), weights):
             raise UserError(f"its weights do not fit its rule: {wrong} differs")
         rule = StoppingRule(**spec, allow=allow)
+        if wrong := other_kind(rule.state_dict(), weights):
+            raise UserError(f"its weights do not fit its rule: {wrong} is of another kind")
         rule.load_state_dict(weights)
     except UserError:
         raise
     except Exception as error:  # what a damaged description makes the parts raise
         reason = next(iter(str(error).splitlines()), "")
         raise UserError(f"its rule cannot be made: {type(error).__name__}: {reason}") from None
+    if wrong := impossible(rule.state_dict()):
+        raise UserError(f"its weights are damaged: {wrong}")
     return rule
 
 
@@ -333,13 +338,3 @@ def _shapes(spec: Any, allow: Sequence[str]) -> Mapping[str, Tensor] | None:
             return StoppingRule(**spec, allow=allow).state_dict()
     except NotImplementedError:
         return None
-
-
-def _wrong_shape(shapes: Mapping[str, Tensor] | None, weights: Mapping[str, Tensor]) -> str | None:
-    """Name a weight that is missing, too many or of another shape."""
-    if shapes is None:
-        return None
-    differing = set(shapes) ^ set(weights)
-    both = (name for name in shapes if name in weights)
-    differing |= {name for name in both if shapes[name].shape != weights[name].shape}
-    return min(differing, default=None)

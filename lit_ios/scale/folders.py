@@ -189,7 +189,8 @@ def _done(tasks: list[FileTask], output: Path) -> dict[str, FileDecided]:
                 f"{paths} is of another policy or other settings: give another --output, or "
                 "--overwrite"
             )
-        if known["of"] == task.made_of:  # else the file has changed since
+        whole = _read_made_of(rows) == known  # else an earlier call ended between the two
+        if whole and known["of"] == task.made_of:  # else the file has changed since
             done[task.source] = FileDecided(*known["decided"])
     return done
 

@@ -11,7 +11,8 @@ from benchmarks.hostile_checks.trees import damaged
 FEW = {
     "strangers_modules": 3, "shadowed_modules": 2, "outside_writes": 4, "hidden_code": 120,
     "yaml_bombs": 8, "generated_settings": 3, "stream_states": 500, "monitor_states": 200,
-    "exported_metadata": 100, "damaged_records": 60, "table_bytes": 300,
+    "exported_metadata": 100, "damaged_records": 80, "resumed_states": 3,
+    "table_bytes": 300,
 }  # fmt: skip
 
 

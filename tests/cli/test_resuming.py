@@ -175,3 +175,75 @@ def test_schedules_go_on_where_the_run_was_stopped(run_train):
     assert float(state["confidence"]) == pytest.approx(0.99 * 0.95**2)
     rates = [group["lr"] for s in checkpoint["optimizer_states"] for group in s["param_groups"]]
     assert rates == pytest.approx([0.01 * 0.99**3] * len(rates))
+
+
+def refused_from(here, change):
+    """Return what is said of a run whose state of training was changed."""
+    last = here / "runs" / RUN / "checkpoints/last.ckpt"
+    content = torch.load(last, weights_only=True)
+    change(content)
+    write_checkpoint(content, last)
+    with pytest.raises(SystemExit) as ended:
+        run_quietly("fit", f"--ckpt_path={last}", "--trainer.max_epochs=2", "--no-baseline")
+    said = str(ended.value.code)
+    assert said.startswith("error: ")
+    assert len(said.splitlines()) == 1
+    return said
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"progress": {"terms": 5, "random": None}},
+        {"progress": {"terms": {}, "random": ["x"]}},
+        {"optimizer_states": [5]},
+        {"lr_schedulers": 5},
+        {"callbacks": [5]},
+        {"loops": {"fit_loop": 5}},
+        {"pytorch-lightning_version": "x"},
+    ],
+)
+def test_a_damaged_state_of_training_is_refused_in_one_sentence(change, here):
+    said = refused_from(here, lambda content: content.update(change))
+    assert "cannot go on from" in said
+    assert "take another copy" in said
+
+
+def test_weights_that_would_lose_something_are_not_gone_on_with(here):
+    def change(content):
+        bias = "rule.head.q.bias"
+        content["state_dict"][bias] = content["state_dict"][bias].to(torch.complex64)
+
+    assert "rule.head.q.bias is of another kind" in refused_from(here, change)
+
+
+def test_an_error_of_ones_own_after_the_first_epoch_is_not_called_damage(here, monkeypatch):
+    from lit_ios.modules import IQS
+
+    def fail(self):
+        if self.current_epoch == 2:
+            raise TypeError("of my own")
+
+    monkeypatch.setattr(IQS, "on_train_epoch_start", fail)
+    with pytest.raises(TypeError, match="of my own"):
+        run_quietly("fit", f"--ckpt_path=runs/{RUN}", "--trainer.max_epochs=4", "--no-baseline")
+
+
+def test_a_checkpoint_cannot_name_a_file_outside_of_its_folder_to_be_removed(here):
+    """Lightning removes what the state of a callback says was the best epoch before."""
+    folder = here / "runs" / RUN / "checkpoints"
+    kept = here / "kept.ckpt"
+    kept.write_text("mine")
+    content = torch.load(folder / "last.ckpt", weights_only=True)
+    outside, score = f"{folder}/../../../../../kept.ckpt", torch.tensor(-1.0)
+    assert Path(outside).samefile(kept)
+    for state in content["callbacks"].values():
+        if "best_model_path" in state:
+            state |= {
+                "dirpath": str(folder), "best_model_score": score, "kth_value": score,
+                "kth_best_model_path": outside, "best_k_models": {outside: score},
+                "last_model_path": outside,
+            }  # fmt: skip
+    write_checkpoint(content, folder / "last.ckpt")
+    run_quietly("fit", f"--ckpt_path={folder}/last.ckpt", "--trainer.max_epochs=2", "--no-baseline")
+    assert kept.read_text() == "mine"

@@ -103,6 +103,24 @@ def test_decisions_of_another_policy_are_kept_unless_told_otherwise(predict, pol
         predict(sort=True)
 
 
+def test_rows_of_another_policy_are_not_kept_where_overwriting_ended_half_way(
+    predict, policy, tmp_path
+):
+    before = predict()
+    first, rows = tmp_path / "policy.ckpt", tmp_path / "out/rows/first.parquet"
+    kept, wanted = first.read_bytes(), rows.read_bytes()
+    policy.threshold = 1e9
+    policy.save(first)
+    predict(overwrite=True)
+    half = rows.read_bytes()  # what is there if the process is killed before the table of paths
+    first.write_bytes(kept)
+    predict(overwrite=True)
+    assert rows.read_bytes() == wanted != half
+    rows.write_bytes(half)
+    assert predict() == before._replace(kept=2)
+    assert rows.read_bytes() == wanted
+
+
 def test_path_in_two_files_is_refused_and_not_kept(predict, folder, tmp_path):
     half = as_frame(random_paths(8, 1), "f").head(3)
     half.to_csv(folder / "again.csv", index=False)

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lit_ios.checks import UserError
+from lit_ios.memory import memory_at_hand
 from lit_ios.readers import TableError, TableRoles, limits, read_paths
-from lit_ios.readers.limits import Limits, memory_at_hand
+from lit_ios.readers.limits import Limits
 
 ROWS = "".join(f"{i // 5},{i},{i % 3}.5\n" for i in range(100))
 TEXT = ("p,t,x\n" + ROWS).encode()
