@@ -53,9 +53,7 @@ def _array(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-        raise ValueError(
-            "a tensor that repeats what it stores"
-        )  # as large as it says, nobody knows
+        raise ValueError("a tensor that repeats what it stores, which may be without end")
     return value.numpy()
 
 

@@ -235,6 +235,26 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
+@pytest.mark.parametrize("name", ["metrics.json", "config.yaml", "candidate.json"])
+@pytest.mark.parametrize("instead", ["a pipe", "a device"])
+def test_a_folder_whose_files_never_end_is_listed(name, instead, runs, capsys):
+    file = runs / "CP1/iqs/version_2" / name
+    file.unlink(missing_ok=True)
+    os.mkfifo(file) if instead == "a pipe" else file.symlink_to("/dev/zero")
+    assert main(["runs", str(runs)]) == 0
+    assert "version_2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["version_²", "a_" + "9" * 200, os.fsdecode(b"version_\xff")])
+def test_folders_of_any_name_are_listed(name, runs, tmp_path):
+    try:
+        write_run(runs / "CP1" / name / "version_0", 0.7, 3)
+    except OSError:
+        pytest.skip("the file system does not take this name")
+    assert main(["runs", str(runs), "--csv", str(tmp_path / "runs.csv")]) == 0
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 5
+
+
 def test_runs_are_listed_with_their_scores(runs, tmp_path, capsys):
     assert main(["runs", str(runs), "--csv", str(tmp_path / "runs.csv")]) == 0
     with open(tmp_path / "runs.csv") as stream:

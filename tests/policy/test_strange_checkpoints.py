@@ -1,5 +1,6 @@
 """Checkpoints that unpack to more than they are, or whose weights no rule can decide by."""
 
+import copy
 import io
 import math
 import os
@@ -37,13 +38,18 @@ def refused(content, file):
     return str(error.value)
 
 
-def packed(content, kind, times=1):
-    """Return a checkpoint whose archive is packed, or holds its files more than once."""
+def packed(content, kind, twins=0):
+    """Return a checkpoint whose archive is packed, or whose largest file has several names."""
     whole, made = io.BytesIO(), io.BytesIO()
     torch.save(content, whole)
     with zipfile.ZipFile(whole) as source, zipfile.ZipFile(made, "w", kind) as target:
         for name in source.namelist():
             target.writestr(name, source.read(name))
+        largest = max(target.filelist, key=lambda entry: entry.file_size)
+        for number in range(twins):
+            twin = copy.copy(largest)
+            twin.filename = f"archive/data/twin{number}"
+            target.filelist.append(twin)
     return seal_archive(made.getvalue())
 
 
@@ -57,23 +63,12 @@ def test_an_archive_that_is_packed_is_refused(known, tmp_path):
 
 
 def test_an_archive_whose_files_lie_over_one_another_is_refused(known, tmp_path):
-    whole = io.BytesIO()
-    torch.save(known | {"large": torch.zeros(100_000)}, whole)
-    data = bytearray(whole.getvalue())
-    with zipfile.ZipFile(whole) as archive:
-        largest = max(archive.infolist(), key=lambda entry: entry.file_size)
-        begin = archive.start_dir
-    entries = data[begin:-22]
-    where = entries.index(largest.filename.encode())
-    one = entries[where - 46 : where + len(largest.filename) + len(largest.extra)]
-    for _ in range(3):  # the same bytes under other names
-        entries += one
-    count = (data[-12] + 256 * data[-11] + 3).to_bytes(2, "little")
-    end = b"PK\x05\x06" + bytes(4) + count * 2 + len(entries).to_bytes(4, "little")
-    end += begin.to_bytes(4, "little") + bytes(2)
-    (tmp_path / "policy.ckpt").write_bytes(seal_archive(bytes(data[:begin] + entries + end)))
+    file, large = tmp_path / "policy.ckpt", known | {"large": torch.zeros(100_000)}
+    file.write_bytes(packed(large, zipfile.ZIP_STORED))
+    StoppingPolicy.load(file)
+    file.write_bytes(packed(large, zipfile.ZIP_STORED, twins=2))
     with pytest.raises(UserError, match="it unpacks to more than it is"):
-        StoppingPolicy.load(tmp_path / "policy.ckpt")
+        StoppingPolicy.load(file)
 
 
 def test_a_file_of_a_terabyte_of_nothing_is_refused(known, tmp_path):
