@@ -16,6 +16,7 @@ from lit_ios.readers.files import TableError
 from lit_ios.times import SECONDS, TimeUnit
 from lit_ios.trajectories import FloatArray, IntArray
 
+EXACT = 2**53  # up to which every integer is a double
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 MOST_CATEGORIES = 100
 
@@ -201,6 +202,11 @@ class Source:
                 f"{self.where(column, row)}: time must be finite, got {times[row]}; correct it, "
                 "or drop the row"
             )
+        if _merges(values, times):
+            raise TableError(
+                f"{self.name}, column {column!r}: different times are the same as numbers of 16 "
+                f"digits, such as {values[0].as_py()}: subtract where they begin, or write dates"
+            )
         return times
 
     def _dates_written(self, column: str, written: str) -> pa.ChunkedArray:
@@ -300,6 +306,13 @@ _NAMES = (
     pa.types.is_null,
     pa.types.is_date,
 )
+
+
+def _merges(values: pa.ChunkedArray, times: FloatArray) -> bool:
+    """Whether integers of which some differ are the same in double precision."""
+    if not pa.types.is_integer(values.type) or np.abs(times).max(initial=0) <= EXACT:
+        return False
+    return bool(pc.count_distinct(values).as_py() > len(np.unique(times)))
 
 
 def _numeric(text: str) -> bool:

@@ -99,3 +99,14 @@ def test_dates_that_nanoseconds_cannot_reach_are_right_or_refused(
 def test_times_that_are_numbers_are_kept(tmp_path: Path, kind: pa.DataType) -> None:
     times = pa.array([3, 4, 1, 9]).cast(pa.float64()).cast(kind)
     assert read_written(tmp_path, parquet_table(t=times)).times.tolist() == [3, 4, 1, 9]
+
+
+@pytest.mark.parametrize("first", [2**53, 2**62, -(2**60)])
+def test_integers_that_doubles_cannot_tell_apart_are_refused(tmp_path: Path, first: int) -> None:
+    units, x = ["a"] * 4, [0.0, 1.0, 2.0, 3.0]
+    near = {"unit": units, "t": [first + i for i in range(4)], "x": x}
+    with pytest.raises(TableError, match="different times are the same as numbers of 16 digits"):
+        read_written(tmp_path, pa.table(near))
+    far = {"unit": units, "t": [first + 4096 * i for i in range(4)], "x": x}
+    times = read_written(tmp_path, pa.table(far)).times
+    assert (times - times[0]).tolist() == [0, 4096, 8192, 12288]
