@@ -288,11 +288,9 @@ def test_a_leak_is_asked_about():
 def test_features_that_are_the_same_on_all_rows_are_asked_about():
     of_path = TABLE["patient"].astype("category").cat.codes % 3
     table = TABLE.assign(clinic=of_path, age=70.0)
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match=r"the same on all rows of a path: clinic; ") as caught:
         fit_quickly(table, model="iqs", epochs=1)
-    asked = [str(one.message) for one in caught if "all rows of a path" in str(one.message)]
-    assert len(asked) == 1
-    assert asked[0].startswith("the same on all rows of a path: clinic; leave out")
+    assert len([one for one in caught if "of a path" in str(one.message)]) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit_quickly(table.drop(columns="age"), model="iqs", epochs=1, keep=["clinic"])
