@@ -25,7 +25,7 @@ from pytorch_lightning.loggers import Logger
 from callbacks.interruptions import Interruptions, last_checkpoint
 from callbacks.run_folder import EpochLogger, SettingsWriter
 from lit_ios.checkpoints import PREFIX, read_checkpoint
-from lit_ios.checks import UserError, check_integer, check_number, nearest
+from lit_ios.checks import UserError, check_integer, nearest
 from lit_ios.data_record import InputSettings
 from lit_ios.files import explain_os_error, write_json
 from lit_ios.found import CONFIG, class_paths, files_read, found_settings, refuse_links
@@ -186,7 +186,7 @@ class StoppingCLI(LightningCLI):
         model, data = (self._get(self.config, role).init_args for role in ("model", "data"))
         threads = self._get(self.config, "threads")
         if threads is not None:
-            check_number("threads", threads, above=0)
+            check_integer("threads", threads, at_least=1, below=4096)
         work = data.get("batch_size", 1) * max(model.hidden, default=1) * model.members
         torch.set_num_threads(default_threads(work) if threads is None else threads)
 

@@ -93,6 +93,7 @@ PARSED = [  # said by LightningCLI's parser, in our words
     ("fit --seed_everything=one", "seed_everything must be an integer of at least 0 and below"),
     ("fit --seed_everything 99999999999", "seed_everything must be an integer of at least 0"),
     ("fit --config seed.yaml", "seed_everything must be an integer of at least 0 and below"),
+    ("fit --threads 99999999999999999999", "threads must be an integer of at least 1 and below"),
     ("fit --trainer.max_epochs -3", "trainer: `max_epochs` must be a non-negative integer"),
     (
         "fit --trainer.devices 0",

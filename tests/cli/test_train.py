@@ -192,7 +192,7 @@ def test_option_wins_over_the_checkpoint(finished, run_train):
         (["fit", "--model.init_args.gamma=2"], "gamma must be a number above 0 and at most 1"),
         (["fit", "--data.init_args.lags=-1"], "lags must be a number of at least 0"),
         (["fit", "--data.init_args.batch_size=0"], "batch_size must be a number above 0"),
-        (["fit", "--threads=0"], "threads must be a number above 0"),
+        (["fit", "--threads=0"], "threads must be an integer of at least 1"),
         (
             ["fit", "--allow=my-package"],
             "--allow takes the name of a package of yours, got 'my-package'",
