@@ -6,6 +6,7 @@ from lit_ios.program.short import SHORT
 
 TRAINING = {
     "fit": "train a model, then test its best checkpoint",
+    "tune": "search for better settings, scored on paths left out",
     "validate": "measure a run on its validation paths",
     "test": "measure a run on its test paths",
 }
@@ -22,6 +23,7 @@ USES = {
 }
 GRAMMAR = {
     "fit": "[FILE] [options]",
+    "tune": "[FILE] [options]",
     "validate": "RUN [options]",
     "test": "RUN [options]",
     "predict": "RUN [FILE] [options]",
@@ -42,6 +44,7 @@ examples:
   {program} predict runs/my/auto/version_0 new.csv --output decisions.parquet
   {program} calibrate runs/my/auto/version_0 fresh.csv --max-event-miss-rate 0.05
   {program} fit --data CP1 --model iqs_cs_smote
+  {program} tune my.csv --path unit --time cycle --stop failed --trials 50 --processes 4
   {program} runs
 """
 
@@ -64,6 +67,21 @@ FIT = """\
   --allow PACKAGE            trust classes of this package that settings name
   --print_config             show the settings and leave
   --help-all                 every option there is
+"""
+
+TUNE = """\
+  FILE, --data X             a table of your own (CSV, Parquet or a folder of them), or a shipped
+                             data set: CP1, fatigue, turbofan, ...
+  --model NAME               a method: do_iqs_lb, iqs_folds, ...  (default: IQS with memory, in folds)
+  --space FILE               YAML: learning_rate: {low: 0.001, high: 0.1, log: true}
+                                   memory: [none, gru]     (default: configs/space.yaml)
+  --trials N                 how many in all; the first has the defaults     (default: 100)
+  --processes N              trials at a time on this machine                (default: 1)
+  --on ray                   trials on a Ray cluster; --address X joins one that runs
+  --no-pruning               train trials to their end that do worse than most
+  --resume FOLDER            go on with a study; so does the same command again, also beside itself
+  --config FILE, --seed_everything N, --runs_dir DIR, --trainer.max_epochs N, --allow PACKAGE,
+  --model.init_args.X V, --data.init_args.X V, --no-baseline    as for fit
 """
 
 MEASURE = """\
@@ -94,11 +112,11 @@ def help_of(command: str, program: str) -> str:
         from lit_ios.program.parsers import parser_of
 
         return parser_of(command, program).format_help()
-    options = FIT if command == "fit" else MEASURE
+    options = {"fit": FIT, "tune": TUNE}.get(command, MEASURE)
     table = "\n".join(
         f"  {short.option + _takes(short.kind):<26} {short.help}"
         for short in SHORT
-        if command == "fit" or not short.fits
+        if command in ("fit", "tune") or not short.fits
     )
     return (
         f"usage: {program} {command} {GRAMMAR[command]}\n\n{TRAINING[command].capitalize()}.\n\n"
