@@ -72,7 +72,7 @@ FIT = """\
 TUNE = """\
   FILE, --data X             a table of your own (CSV, Parquet or a folder of them), or a shipped
                              data set: CP1, fatigue, turbofan, ...
-  --model NAME               a method: do_iqs_lb, iqs_folds, ...  (default: IQS with memory, in folds)
+  --model NAME               a method: do_iqs_lb, iqs_folds, ... (default: IQS with memory)
   --space FILE               YAML: learning_rate: {low: 0.001, high: 0.1, log: true}
                                    memory: [none, gru]     (default: configs/space.yaml)
   --trials N                 how many in all; the first has the defaults     (default: 100)

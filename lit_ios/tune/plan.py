@@ -1,8 +1,8 @@
 """What a study is of: kept in its folder, so that any process can take part.
 
-    <study>/settings.yaml   what trials are laid over
-    <study>/space.yaml      what is searched
-    <study>/tune.json       the command line's options, and what the data were
+<study>/settings.yaml   what trials are laid over
+<study>/space.yaml      what is searched
+<study>/tune.json       the command line's options, and what the data were
 """
 
 from __future__ import annotations
@@ -145,7 +145,9 @@ def _try(trainee: Trainee, knob: Knob, value: Any) -> None:
     if knob.key == SCHEDULED and not 0 < value <= 1:
         raise UserError(f"--space: {knob.name} must lie in (0, 1], got {value}")
     try:
-        trainee.probe({knob.name: value})
+        cli = trainee.probe({knob.name: value})
+        if cli.model.members % cli.datamodule.folds:
+            raise UserError(f"the {cli.datamodule.folds} folds must divide the members")
     except UserError as error:
         raise UserError(f"--space: {knob.name} {value}: {error}") from None
 

@@ -1,10 +1,10 @@
 """A study from the command line: trials here, on several processes or on Ray, then the best one.
 
-    runs/<data>/tune/version_N/
-        config.yaml, checkpoints/best.ckpt, metrics.json, figures/   of the best settings, tested
-        candidates/defaults/                                         the same of the defaults
-        trials.csv, figures/importance.png, figures/trials.png       what was tried
-        tune.json, settings.yaml, space.yaml, journal.jsonl          how to go on
+runs/<data>/tune/version_N/
+config.yaml, checkpoints/best.ckpt, metrics.json, figures/   of the best settings, tested
+candidates/defaults/                                         the same of the defaults
+trials.csv, figures/importance.png, figures/trials.png       what was tried
+tune.json, settings.yaml, space.yaml, journal.jsonl          how to go on
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The settings that are searched, as a YAML file declares them.
 
-    learning_rate: {low: 0.001, high: 0.1, log: true}
-    lags: {low: 0, high: 8, step: 4}
-    memory: [none, accumulate, gru]
-    hidden: [[32, 32], [64, 64]]
+learning_rate: {low: 0.001, high: 0.1, log: true}
+lags: {low: 0, high: 8, step: 4}
+memory: [none, accumulate, gru]
+hidden: [[32, 32], [64, 64]]
 """
 
 from __future__ import annotations
@@ -181,10 +181,10 @@ def _knob(name: str, spec: Any, key: str, known: Mapping[str, str]) -> Knob:
         if log:
             raise UserError(f"--space: {name} takes log or step, not both")
     kind = known[key]
-    if "float" not in kind and "int" not in kind:
+    if not re.match(r"(float|int)\b", kind):
         raise UserError(f"--space: {name} takes choices, no numbers from low to high")
     numbers = [value for value in (low, high, step) if value is not None]
-    whole = "float" not in kind
+    whole = kind.startswith("int")
     if whole and not all(float(value).is_integer() for value in numbers):
         raise UserError(f"--space: {name} takes integers, got {quoted(spec)}")
     return Knob(name, key, (), float(low), float(high), log, step, whole)

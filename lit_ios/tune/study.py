@@ -164,10 +164,8 @@ class Study:
     def _begin(self, number: int, values: dict[str, Any] | None) -> Claim:
         """Begin a trial with values that are known, or that are chosen now."""
         if values is None and number == 0:
-            own = {knob.name: self.defaults.get(knob.name) for knob in self.knobs}
-            values = {
-                knob.name: label_of(own[knob.name]) for knob in self.knobs if knob.holds(own[knob.name])
-            }
+            own = [(knob, self.defaults.get(knob.name)) for knob in self.knobs]
+            values = {knob.name: label_of(value) for knob, value in own if knob.holds(value)}
         trial = self._ask(number) if values is None else self._add(number, values)
         found = dict(trial.params)
         chosen = {
