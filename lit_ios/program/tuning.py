@@ -11,7 +11,9 @@ from lit_ios.program.words import translate
 from lit_ios.settings import gather_options
 from lit_ios.variants import configs_folder, settings_by_name
 
-VALUED = ("--space", "--trials", "--processes", "--on", "--address", "--resume", "--allow")
+VALUED = (
+    "--space", "--trials", "--stacked", "--processes", "--on", "--address", "--resume", "--allow",
+)  # fmt: skip
 FLAGS = ("--no-pruning",)
 TRIALS = 100
 
@@ -27,8 +29,9 @@ def tune(words: list[str], program: str) -> Any:
     resumed = own.get("--resume")
     if resumed is not None and others:
         raise UserError("tune --resume FOLDER goes on with its own settings: leave others out")
-    if resumed is not None and ("--space" in own or "--no-pruning" in words):
-        raise UserError("tune --resume FOLDER has its own space and pruning: leave them out")
+    for option in ("--space", "--stacked", "--no-pruning"):
+        if resumed is not None and option in words:
+            raise UserError(f"tune --resume FOLDER goes on with its own: leave {option} out")
     written_out = translate(["fit", *others], (*VALUED, *FLAGS))
     check_packages()
     import callbacks  # noqa: F401 (heavy imports; the packages make class names known)
@@ -54,7 +57,7 @@ def tune(words: list[str], program: str) -> Any:
         plan = Plan(
             tuned_settings(configs_folder() / "default.yaml", files, options), options,
             default_space() if space is None else Path(space), space is None, allow,
-            "--no-pruning" not in words,
+            "--no-pruning" not in words, _count(own, "--stacked", 1),
         )  # fmt: skip
         prepared = look(plan)
         folder, there = open_study(plan, prepared)

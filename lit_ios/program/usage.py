@@ -76,6 +76,8 @@ TUNE = """\
   --space FILE               YAML: learning_rate: {low: 0.001, high: 0.1, log: true}
                                    memory: [none, gru]     (default: configs/space.yaml)
   --trials N                 how many in all; the first has the defaults     (default: 100)
+  --stacked N                train N settings side by side that differ in learning_rate,
+                             learning_rate_decay, epsilon, epsilon_decay and gamma alone
   --processes N              trials at a time on this machine                (default: 1)
   --on ray                   trials on a Ray cluster; --address X joins one that runs
   --no-pruning               train trials to their end that do worse than most

@@ -24,7 +24,7 @@ def importance_figure(shares: Mapping[str, float], trials: int) -> Figure:
 
     Args:
         shares: by name, the largest first.
-        trials: they are from.
+        trials: complete ones that they are from.
     """
     names = list(shares)
     figure = Figure(figsize=(6.5, 1.2 + 0.35 * len(names)), layout="constrained")
@@ -34,7 +34,7 @@ def importance_figure(shares: Mapping[str, float], trials: int) -> Figure:
     axes.invert_yaxis()
     axes.set_xlim(0, max(1e-9, *shares.values()) * 1.15)
     axes.set_xlabel("share of the variance of held-out balanced accuracy")
-    axes.set_title(f"importance of settings, from {trials} trials")
+    axes.set_title(f"importance of settings, from {trials} complete trials")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -60,7 +60,7 @@ def trials_figure(knobs: Sequence[Knob], done: Sequence[Done], best: Done) -> Fi
         heights = [height(knob, (one.values | {"score": one.score})[knob.name]) for knob in shown]
         own = one.number == best.number
         axes.plot(
-            range(len(shown)), heights, color=POLICY if own else colours(norm(one.score)),
+            range(len(shown)), heights, color=POLICY if own else colours(norm(one.score or 0.0)),
             linewidth=2.6 if own else 0.9, alpha=1.0 if own else 0.75, zorder=3 if own else 2,
             label=f"the best, trial {best.number}" if own else None,
         )  # fmt: skip
@@ -112,4 +112,4 @@ def _short(label: Any) -> str:
 
 
 def _title(knob: Knob) -> str:
-    return knob.name.rpartition(".")[2].replace("_", "\n", 1)
+    return knob.name.rpartition(".")[2].replace("_", "\n")

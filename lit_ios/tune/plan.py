@@ -22,6 +22,7 @@ from lit_ios.program.mistakes import arguments_of
 from lit_ios.recipe import read_recipe
 from lit_ios.settings import Settings, merge_settings, read_settings
 from lit_ios.tune.space import SCHEDULED, Knob, read_space
+from lit_ios.tune.stacked import check_knobs, check_stackable
 from lit_ios.tune.study import Study
 from lit_ios.tune.trials import Trainee, epsilon_decay
 from lit_ios.variants import configs_folder
@@ -38,6 +39,7 @@ class Plan(NamedTuple):
     shipped: bool  # whether the space is the one that comes with the program
     allow: list[str]
     prune: bool
+    stacked: int  # settings that are trained side by side
 
     @property
     def trainee(self) -> Trainee:
@@ -46,7 +48,8 @@ class Plan(NamedTuple):
 
     def identity(self) -> dict[str, Any]:
         """Return what tells studies apart."""
-        text = json.dumps([self.settings, self.options, self.prune], sort_keys=True, default=str)
+        own = [self.settings, self.options, self.prune, self.stacked]
+        text = json.dumps(own, sort_keys=True, default=str)
         text += self.space.read_text(encoding="utf-8")
         return {
             "digest": hashlib.sha256(text.encode()).hexdigest(),
@@ -116,6 +119,9 @@ def look(plan: Plan, *, checks: bool = True) -> Prepared:
         _check_folds(cli.model, cli.datamodule)
     kinds = arguments_of(type(cli.model)), arguments_of(type(cli.datamodule))
     knobs = read_space(plan.space, *kinds, plan.shipped)
+    if plan.stacked > 1 and checks:
+        check_knobs(knobs)
+        check_stackable(cli.model, cli.datamodule, cli.trainer.callbacks)
     trainee = Trainee(plan.settings, plan.options, knobs, plan.allow)
     for knob in knobs if checks else ():
         for value in knob.edges:
@@ -177,8 +183,9 @@ def open_study(plan: Plan, prepared: Prepared) -> tuple[Path, bool]:
         folder = claim_version(place)
         write_text(folder / SETTINGS, yaml.safe_dump(plan.settings, sort_keys=False))
         write_text(folder / SPACE, plan.space.read_text(encoding="utf-8"))
-        about = {"options": plan.options, "shipped": plan.shipped, "prune": plan.prune}
-        write_json(folder / OWN_FILE, own | about | {"allow": plan.allow})
+        about = {"options": plan.options, "shipped": plan.shipped, "allow": plan.allow}
+        how = {"prune": plan.prune, "stacked": plan.stacked}
+        write_json(folder / OWN_FILE, own | about | how)
     return folder, False
 
 
@@ -197,6 +204,7 @@ def read_plan(folder: Path, allow: Sequence[str], *, found: bool) -> Plan:
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
         shipped, prune, data = bool(known["shipped"]), bool(known["prune"]), known["data"]
+        stacked = int(known["stacked"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"--resume: {folder} is not the folder of a study: give one") from None
     missing = [package for package in asked if package not in allow]
@@ -212,7 +220,7 @@ def read_plan(folder: Path, allow: Sequence[str], *, found: bool) -> Plan:
     settings = found_settings(file, allow) if found else read_settings(file)
     if _stamps(settings, options) != data:
         raise UserError(f"--resume: the data of {folder} have changed since: begin a new study")
-    return Plan(settings, list(options), folder / SPACE, shipped, list(allow), prune)
+    return Plan(settings, list(options), folder / SPACE, shipped, list(allow), prune, stacked)
 
 
 def study_of(folder: Path, plan: Plan, prepared: Prepared) -> Study:

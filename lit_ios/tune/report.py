@@ -33,7 +33,8 @@ def write_report(folder: Path, study: Study, best: Done) -> None:
     write_figure(folder / "figures/trials.png", trials_figure(study.knobs, done, best))
     shares = study.importance()
     if shares:
-        write_figure(folder / "figures/importance.png", importance_figure(shares, len(done)))
+        complete = sum(one.score is not None for one in done)
+        write_figure(folder / "figures/importance.png", importance_figure(shares, complete))
 
 
 def _cell(values: dict[str, Any], defaults: dict[str, Any], name: str) -> Any:

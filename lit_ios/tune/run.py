@@ -14,7 +14,7 @@ import io
 import json
 import time
 import warnings
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,14 +27,14 @@ from lit_ios.program.jobs import remember_run
 from lit_ios.scale import Place, results
 from lit_ios.tune.plan import Plan, Prepared, look, read_plan, study_of
 from lit_ios.tune.report import sentences, write_report
-from lit_ios.tune.study import Done, Study
+from lit_ios.tune.study import Claim, Done, Study
 from lit_ios.tune.trials import Trainee
 
 WAIT = 1.0  # seconds between two looks at trials that others work on
 
 
 class TrialTask(NamedTuple):
-    """The next trial of a study, whichever it is."""
+    """The next trials of a study, whichever they are."""
 
     folder: str
     allow: tuple[str, ...]
@@ -43,21 +43,25 @@ class TrialTask(NamedTuple):
     turn: int
 
 
-def next_trial(task: TrialTask) -> Done | None:
-    """Claim a trial and train it; None if there is none left."""
+def next_trials(task: TrialTask) -> list[Done]:
+    """Claim a trial, or several to be trained side by side, and train; none if none is left."""
     plan, prepared = _prepared(task.folder, task.allow, task.found)
     study = study_of(Path(task.folder), plan, prepared)
-    with study.claim(task.trials) as claim:
-        if claim is None:
-            return None
-        trainee = Trainee(plan.settings, plan.options, prepared.knobs, plan.allow)
-
-        def should_end(epoch: int, score: float) -> bool:
-            return study.should_end(claim, epoch, score)
-
-        known = trainee.score(claim.values, should_end)
-        state, score = known.pop("state"), known.pop("score")
-        return study.tell(claim, state, score, **known)
+    trainee = Trainee(plan.settings, plan.options, prepared.knobs, plan.allow)
+    with contextlib.ExitStack() as stack:
+        claims: list[Claim] = []
+        while len(claims) < plan.stacked:
+            claim = stack.enter_context(study.claim(task.trials))
+            if claim is None:
+                break
+            claims.append(claim)
+        many = [claim.values for claim in claims]
+        notes = [partial(study.should_end, claim) for claim in claims]
+        if len(claims) > 1:
+            found = trainee.scores(many, notes)
+        else:
+            found = [trainee.score(*one) for one in zip(many, notes, strict=True)]
+        return [study.tell(claim, **known) for claim, known in zip(claims, found, strict=True)]
 
 
 @cache
@@ -118,11 +122,11 @@ class TuneRun:
             while missing := self.trials - len(self.study.done()):
                 tasks = [
                     TrialTask(str(self.folder), tuple(self.plan.allow), self.found, self.trials, n)
-                    for n in range(missing)
+                    for n in range(-(-missing // self.plan.stacked))
                 ]
                 done = 0
-                for _, one in results(next_trial, tasks, self.place):
-                    done += one is not None
+                for _, some in results(next_trials, tasks, self.place):
+                    done += len(some)
                     self._show(bar)
                 if not done:  # others work on what is left
                     time.sleep(WAIT)

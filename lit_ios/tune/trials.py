@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import Checkpoint, ProgressBar
+from pytorch_lightning.callbacks import Checkpoint, EarlyStopping, ProgressBar
 
 import callbacks
 import datamodules  # noqa: F401 (its classes are named in settings)
@@ -21,6 +22,7 @@ from lit_ios.cli import StoppingCLI, allow_imports, be_quiet
 from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.settings import Settings
 from lit_ios.tune.space import SCHEDULED, Knob, as_options, schedule_epsilon
+from lit_ios.tune.stacked import Outcome, Setting, check_stackable, stack
 
 OFTEN = 5  # epochs between two looks at whether a trial does worse than most
 WRITERS = (Checkpoint, ProgressBar, StoppingFigures, PredictionWriter, RunSummary)
@@ -43,8 +45,8 @@ class Judge(pl.Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Look."""
         epoch = trainer.current_epoch + 1
-        score = trainer.callback_metrics.get("val/cross_fitted_accuracy")
-        if epoch % OFTEN == 0 and score is not None and self._should_end(epoch, float(score)):
+        score = float(trainer.callback_metrics.get("val/cross_fitted_accuracy", math.nan))
+        if epoch % OFTEN == 0 and self._should_end(epoch, score):
             raise Pruned
 
 
@@ -155,6 +157,58 @@ class Trainee:
         except UserError as error:  # such as losses that are not finite
             known |= {"state": "failed", "reason": str(error)}
         return known | {"seconds": round(time.perf_counter() - start, 2)}
+
+    def scores(
+        self, many: Sequence[dict[str, Any]], notes: Sequence[Callable[[int, float], bool]]
+    ) -> list[dict[str, Any]]:
+        """Train settings side by side; return what `score` returns of each.
+
+        If one of them diverges, all are trained one by one: who it was is not known.
+
+        Args:
+            many: values of the knobs, of each setting.
+            notes: `should_end` of each; side by side, nobody is ended early.
+        """
+        start = time.perf_counter()
+        try:
+            with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+                warnings.simplefilter("ignore")
+                found = self._train_stacked(many, notes)
+        except UserError:
+            return [self.score(*one) for one in zip(many, notes, strict=True)]
+        seconds = round((time.perf_counter() - start) / len(many), 2)
+        return [
+            {"state": "complete", "score": one.score, "epochs": one.epochs, "seconds": seconds}
+            for one in found
+        ]
+
+    def _train_stacked(
+        self, many: Sequence[dict[str, Any]], notes: Sequence[Callable[[int, float], bool]]
+    ) -> list[Outcome]:
+        """Train settings as members of one model."""
+        settings = [self._setting(self.probe(values)) for values in many]
+
+        class Stacked(TrialCLI):
+            judge = Judge(lambda epoch, score: any(note(epoch, math.nan) for note in notes))
+
+            def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
+                config = self._get(self.config_init, "trainer")
+                kept = config.get("callbacks") or []
+                check_stackable(self.model, self.datamodule, kept)
+                patience = next((c for c in kept if isinstance(c, EarlyStopping)), None)
+                config["callbacks"] = [c for c in kept if not isinstance(c, EarlyStopping)]
+                self.model = stack(self.model, settings, patience)
+                return super().instantiate_trainer(**kwargs)
+
+        found: list[Outcome] = self.run(Stacked, dict(many[0])).model.outcomes()
+        return found
+
+    @staticmethod
+    def _setting(cli: Any) -> Setting:
+        """Return what a command line says of a model's learning."""
+        given, decay = cli.model.hparams, epsilon_decay(cli.trainer)
+        rates = given["learning_rate"], given["learning_rate_decay"]
+        return Setting(*rates, given["epsilon"], given["gamma"], 1.0 if decay is None else decay)
 
 
 def epsilon_decay(trainer: pl.Trainer) -> float | None:
