@@ -50,9 +50,9 @@ class Plan(NamedTuple):
         """Return what tells studies apart."""
         own = [self.settings, self.options, self.prune, self.stacked]
         text = json.dumps(own, sort_keys=True, default=str)
-        text += self.space.read_text(encoding="utf-8")
         return {
-            "digest": hashlib.sha256(text.encode()).hexdigest(),
+            "digest": _digest(text),
+            "space": _digest(self.space.read_text(encoding="utf-8")),
             "data": _stamps(self.settings, self.options),
         }
 
@@ -204,7 +204,8 @@ def read_plan(folder: Path, allow: Sequence[str], *, found: bool) -> Plan:
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
         shipped, prune, data = bool(known["shipped"]), bool(known["prune"]), known["data"]
-        stacked = int(known["stacked"])
+        stacked, space = int(known["stacked"]), known["space"]
+        text = (folder / SPACE).read_text(encoding="utf-8")
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"--resume: {folder} is not the folder of a study: give one") from None
     missing = [package for package in asked if package not in allow]
@@ -218,6 +219,8 @@ def read_plan(folder: Path, allow: Sequence[str], *, found: bool) -> Plan:
         options = found_options(options)
     file = folder / SETTINGS
     settings = found_settings(file, allow) if found else read_settings(file)
+    if _digest(text) != space:
+        raise UserError(f"--resume: {folder / SPACE} has changed: begin a new study with it")
     if _stamps(settings, options) != data:
         raise UserError(f"--resume: the data of {folder} have changed since: begin a new study")
     return Plan(settings, list(options), folder / SPACE, shipped, list(allow), prune, stacked)
@@ -226,6 +229,10 @@ def read_plan(folder: Path, allow: Sequence[str], *, found: bool) -> Plan:
 def study_of(folder: Path, plan: Plan, prepared: Prepared) -> Study:
     """Open the trials of a study."""
     return Study(folder, prepared.knobs, prepared.defaults, prepared.seed, plan.prune)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _stamps(settings: Settings, options: Iterable[str]) -> list[Any]:

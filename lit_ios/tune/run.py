@@ -23,7 +23,6 @@ from tqdm.auto import tqdm
 from lit_ios.checks import UserError
 from lit_ios.cli import StoppingCLI
 from lit_ios.files import lock_of, remove_leftovers, write_json
-from lit_ios.program.jobs import remember_run
 from lit_ios.scale import Place, results
 from lit_ios.tune.plan import Plan, Prepared, look, read_plan, study_of
 from lit_ios.tune.report import sentences, write_report
@@ -102,7 +101,6 @@ class TuneRun:
 
     def go(self) -> Any:
         """Train what is missing, say what came out, train and test the best; return its CLI."""
-        remember_run(self.prepared.runs_dir, self.folder)
         try:
             self._train()
             turn = self.folder / "claims/.end"
@@ -124,12 +122,15 @@ class TuneRun:
                     TrialTask(str(self.folder), tuple(self.plan.allow), self.found, self.trials, n)
                     for n in range(-(-missing // self.plan.stacked))
                 ]
-                done = 0
-                for _, some in results(next_trials, tasks, self.place):
-                    done += len(some)
+                for _ in results(next_trials, tasks, self.place):
                     self._show(bar)
-                if not done:  # others work on what is left
-                    time.sleep(WAIT)
+                self._wait_for_others(bar)
+
+    def _wait_for_others(self, bar: Any) -> None:
+        """Wait while other commands work on all that is left."""
+        while len(self.study.done()) < self.trials and not self.study.has_work(self.trials):
+            time.sleep(WAIT)
+            self._show(bar)
 
     def _show(self, bar: Any) -> None:
         best = self.study.best()

@@ -172,7 +172,8 @@ def stack(
         patience: when training ends, alone; None for the last epoch.
     """
     kind = type(f"Stacked{type(model).__name__}", (StackedLearning, type(model)), {})
-    arguments: dict[str, Any] = dict(copy.deepcopy(model.hparams))
+    known = {name: value for name, value in model.hparams.items() if not name.startswith("_")}
+    arguments: dict[str, Any] = copy.deepcopy(known)
     rate = max(one.learning_rate for one in settings)
     stacked: StackedLearning = kind(
         **arguments
@@ -185,12 +186,11 @@ def stack(
     )
     stacked.settings = settings
     stacked.judged = [_Judged(patience) for _ in settings]
-    known = model.rule.state_dict()
-    own = stacked.rule.state_dict()
-    for name, values in known.items():
+    weights, own = model.rule.state_dict(), stacked.rule.state_dict()
+    for name, values in weights.items():
         if own[name].shape != values.shape:
-            known[name] = values.repeat(len(settings), *[1] * (values.ndim - 1))
-    stacked.rule.load_state_dict(known)
+            weights[name] = values.repeat(len(settings), *[1] * (values.ndim - 1))
+    stacked.rule.load_state_dict(weights)
     return stacked
 
 

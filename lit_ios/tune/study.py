@@ -11,7 +11,6 @@ that no trial is begun twice and none too many.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
 import time
@@ -87,11 +86,16 @@ class Study:
         pruner = self.optuna.pruners.MedianPruner(n_startup_trials=8, n_warmup_steps=20)
         self._turn = self._claims / ".lock"
         self._turn.touch()
-        with lock_of(self._turn, wait=True):
-            self._study = self.optuna.create_study(
-                study_name="lit-ios", storage=storage, direction="maximize", load_if_exists=True,
-                pruner=pruner if prune else self.optuna.pruners.NopPruner(),
-            )  # fmt: skip
+        try:
+            with lock_of(self._turn, wait=True):
+                self._study = self.optuna.create_study(
+                    study_name="lit-ios", storage=storage, direction="maximize",
+                    pruner=pruner if prune else self.optuna.pruners.NopPruner(),
+                    load_if_exists=True,
+                )  # fmt: skip
+                self.done()
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            raise UserError(f"{file} is damaged: take another copy, or begin a new study") from None
 
     # What there is -------------------------------------------------------------------------------
 
@@ -124,8 +128,24 @@ class Study:
                     stack.enter_context(lock_of(claim.file, wait=True))
             yield claim
 
+    def has_work(self, trials: int) -> bool:
+        """Say whether there is a trial that nobody works on."""
+        with lock_of(self._turn, wait=True):
+            return self._find(trials) is not None
+
     def _choose(self, trials: int) -> Claim | None:
         """Choose what to do next; only one process does at a time."""
+        while (found := self._find(trials)) is not None:
+            number, dead = found
+            if dead is None:
+                return self._begin(number, None)
+            self._give_up(dead)
+            if VALUES in dead.user_attrs:
+                return self._begin(number, dead.user_attrs[VALUES])
+        return None
+
+    def _find(self, trials: int) -> tuple[int, Any] | None:
+        """Return the number of a trial to do, and the one that was killed in its place, if any."""
         ended, running = set(), {}
         for trial in self._trials():
             if _has_ended(trial):
@@ -134,16 +154,9 @@ class Study:
                 running[_number(trial)] = trial
         for number, trial in sorted(running.items()):
             if number not in ended and not self._is_alive(number):
-                self._give_up(trial)
-                if VALUES in trial.user_attrs:
-                    return self._begin(number, trial.user_attrs[VALUES])
-                del running[number]  # killed before it had begun
+                return number, trial
         number = max((*ended, *running), default=-1) + 1
-        return self._begin(number, None) if number < trials else None
-
-    def is_over(self, trials: int) -> bool:
-        """Say whether all trials have ended."""
-        return len(self.done()) >= trials
+        return (number, None) if number < trials else None
 
     def _is_alive(self, number: int) -> bool:
         """Say whether a process works on a trial."""
@@ -294,6 +307,6 @@ def _drop_cut_line(file: Path) -> None:
 def values_text(values: dict[str, Any]) -> str:
     """Return values in one line."""
     return ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {json.dumps(value)}"
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in values.items()
     )

@@ -29,7 +29,15 @@ WRITERS = (Checkpoint, ProgressBar, StoppingFigures, PredictionWriter, RunSummar
 
 
 class Pruned(Exception):  # noqa: N818 (it is caught, never shown)
-    """A trial did worse than most did by then."""
+    """A trial did worse than most did by then.
+
+    Args:
+        epochs: that it was trained.
+    """
+
+    def __init__(self, epochs: int) -> None:
+        super().__init__()
+        self.epochs = epochs
 
 
 class Judge(pl.Callback):
@@ -47,7 +55,7 @@ class Judge(pl.Callback):
         epoch = trainer.current_epoch + 1
         score = float(trainer.callback_metrics.get("val/cross_fitted_accuracy", math.nan))
         if epoch % OFTEN == 0 and self._should_end(epoch, score):
-            raise Pruned
+            raise Pruned(epoch)
 
 
 class TrialCLI(StoppingCLI):
@@ -149,11 +157,9 @@ class Trainee:
             with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
                 warnings.simplefilter("ignore")
                 cli = self.run(Trial, values)
-            known |= {
-                "score": honest_score(cli.model.choices), "epochs": cli.trainer.current_epoch,
-            }  # fmt: skip
-        except Pruned:
-            known["state"] = "pruned"
+            known |= _scored(honest_score(cli.model.choices), cli.trainer.current_epoch)
+        except Pruned as early:
+            known |= {"state": "pruned", "epochs": early.epochs}
         except UserError as error:  # such as losses that are not finite
             known |= {"state": "failed", "reason": str(error)}
         return known | {"seconds": round(time.perf_counter() - start, 2)}
@@ -177,10 +183,7 @@ class Trainee:
         except UserError:
             return [self.score(*one) for one in zip(many, notes, strict=True)]
         seconds = round((time.perf_counter() - start) / len(many), 2)
-        return [
-            {"state": "complete", "score": one.score, "epochs": one.epochs, "seconds": seconds}
-            for one in found
-        ]
+        return [_scored(*one) | {"seconds": seconds} for one in found]
 
     def _train_stacked(
         self, many: Sequence[dict[str, Any]], notes: Sequence[Callable[[int, float], bool]]
@@ -209,6 +212,14 @@ class Trainee:
         given, decay = cli.model.hparams, epsilon_decay(cli.trainer)
         rates = given["learning_rate"], given["learning_rate_decay"]
         return Setting(*rates, given["epsilon"], given["gamma"], 1.0 if decay is None else decay)
+
+
+def _scored(score: float, epochs: int) -> dict[str, Any]:
+    """Return what training came to."""
+    if math.isnan(score):
+        reason = "no two halves of the paths left out have stops: nothing can be measured"
+        return {"state": "failed", "score": None, "epochs": epochs, "reason": reason}
+    return {"state": "complete", "score": score, "epochs": epochs}
 
 
 def epsilon_decay(trainer: pl.Trainer) -> float | None:
