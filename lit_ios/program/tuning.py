@@ -38,12 +38,21 @@ def tune(words: list[str], program: str) -> Any:
     import datamodules  # noqa: F401
     from lit_ios.cli import allow_imports
     from lit_ios.scale import Place
-    from lit_ios.tune.plan import Plan, default_space, look, open_study, read_plan, tuned_settings
+    from lit_ios.tune.plan import (
+        Plan,
+        default_space,
+        look,
+        open_study,
+        read_plan,
+        remember_trials,
+        tuned_settings,
+    )
     from lit_ios.tune.run import TuneRun
     from lit_ios.tune.study import import_optuna
 
     place = Place(own.get("--on", "processes"), _count(own, "--processes", 1), own.get("--address"))
     place.check()
+    asked = None if "--trials" not in own else _count(own, "--trials", TRIALS)
     import_optuna()
     allow = own["allow"]
     allow_imports(allow)
@@ -63,7 +72,7 @@ def tune(words: list[str], program: str) -> Any:
         folder, there = open_study(plan, prepared)
         if there:
             print(f"tune: joins the study in {folder}")
-    trials = _trials(own, folder)
+    trials = remember_trials(folder, asked, TRIALS)
     return TuneRun(folder, plan, prepared, trials, place, resumed is not None, program).go()
 
 
@@ -114,11 +123,3 @@ def _count(own: dict[str, Any], name: str, default: int) -> int:
     if not given.isdecimal() or int(given) < 1:
         raise UserError(f"{name} must be a positive integer, got {given}")
     return int(given)
-
-
-def _trials(own: dict[str, Any], folder: Path) -> int:
-    """Return how many trials are asked for, now or before."""
-    from lit_ios.tune.plan import remember_trials
-
-    given = None if "--trials" not in own else _count(own, "--trials", TRIALS)
-    return remember_trials(folder, given, TRIALS)

@@ -101,6 +101,14 @@ class TuneRun:
 
     def go(self) -> Any:
         """Train what is missing, say what came out, train and test the best; return its CLI."""
+        print(f"tune: {self.trials} trials in {self.folder}")
+        for knob in self.prepared.knobs:
+            if not knob.holds(value := self.prepared.defaults[knob.name]):
+                warnings.warn(
+                    f"the default of {knob.name}, {value}, lies outside of the space: trial 0 has "
+                    "it, no other will",
+                    stacklevel=2,
+                )
         try:
             self._train()
             turn = self.folder / "claims/.end"
