@@ -130,11 +130,12 @@ def ways(policy: StoppingPolicy, folder: Path) -> dict[str, Way]:
         "stream.step, with a forecast": replace(plain, forecast=forecast),
     }
     bare, session = bare_pass(policy), session_run(file, row)
+    streams = {
+        name: Way(partial(stepping, partial(Stream, rule), row)) for name, rule in rules.items()
+    }
     return {
         "bare NumPy pass": Way(lambda: bare),
-        **{
-            name: Way(partial(stepping, partial(Stream, rule), row)) for name, rule in rules.items()
-        },
+        **streams,
         "exported to ONNX, session.run": Way(lambda: session),
         "exported to ONNX, stream.step": Way(partial(stepping, exported.stream, row)),
         "stream_many, 1,000 paths": Way(partial(stepping_many, policy), 1000),

@@ -48,9 +48,7 @@ class Calibration(NamedTuple):
     """
 
     threshold: float
-    promises: tuple[
-        dict[str, Any], ...
-    ]  # class, arguments, words of each; risk of some in the mean
+    promises: tuple[dict[str, Any], ...]  # class, arguments, words; risk of one in the mean
     paths: int
     events: int  # of them stopped
     censored: int

@@ -95,9 +95,8 @@ def _risk(promise: Mapping[str, Any]) -> str:
     """Say how often a promise in the mean is broken by a single calibration."""
     if (risk := promise.get("risk")) is None:
         return ""
-    return (
-        f": a single calibration exceeds it with a probability of up to {math.ceil(100 * risk)} %"
-    )
+    percent = math.ceil(100 * risk)
+    return f": a single calibration exceeds it with a probability of up to {percent} %"
 
 
 def forecast(options: Namespace) -> None:

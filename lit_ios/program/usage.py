@@ -69,7 +69,7 @@ examples:
     "monitor": """\
 examples (RUN is calibrated):
   {program} monitor RUN/checkpoints/calibrated.ckpt finished.csv --state monitor.json
-  {program} monitor RUN/checkpoints/calibrated.ckpt finished.csv --output evidence.png --fail-on-alarm
+  {program} monitor RUN/checkpoints/calibrated.ckpt finished.csv --output why.png --fail-on-alarm
 """,
 }
 
