@@ -186,8 +186,9 @@ def _point(chosen: OperatingPoint, unit: str) -> str:
 
 def predict(options: Namespace) -> None:
     """Decide on every row of a table."""
-    from lit_ios.policy.decision_tables import ENDINGS, write_decisions
+    from lit_ios.policy.decision_tables import ENDINGS, refuse_own_table, write_decisions
 
+    refuse_own_table(options.output, options.data)
     checkpoint = _to_decide_by(options.run)
     if Path(options.data).is_dir() and options.output.suffix not in ENDINGS:
         _predict_folder(checkpoint, options)
