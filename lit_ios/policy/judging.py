@@ -139,11 +139,11 @@ class Judge(LoadedRule):
         known = table_roles(self.rule.encoder, self.table, path, time, **roles)
         return source_paths(open_any(table, known), known, training=False)[0]
 
-    def _labelled(
+    def labelled_paths(
         self,
         data: Table | TrajectorySet,
-        path: str | None,
-        time: str | None,
+        path: str | None = None,
+        time: str | None = None,
         per: str | Sequence[Any] | None = None,
         **roles: Any,
     ) -> tuple[TrajectorySet, list[str] | None]:
