@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lit_ios.batches import PathBatch, last_in_time
+from lit_ios.batches import PathBatch, event_times, last_in_time
 from lit_ios.functional.frontier import running_maximum
 from lit_ios.live.path_scores import PathScores
 from lit_ios.recognition import Fingerprints
@@ -57,16 +57,22 @@ def joined(parts: Sequence[Evidence], kept: Sequence[IntArray]) -> Evidence:
     chosen = [_select(part, numbers) for part, numbers in zip(parts, kept, strict=True)]
     batches = [part.batch for part in chosen]
     before = np.cumsum([0, *(len(batch.stopped) for batch in batches)])
-    names = ("columns", "time", "step", "last_row", "stopped", "number", "event_time")
-    values = {name: torch.cat([getattr(batch, name) for batch in batches]) for name in names}
     path = torch.cat([batch.path + at for batch, at in zip(batches, before[:-1], strict=True)])
-    every = batches[0]._replace(**values, path=path)
-    labels = [part.labels for part in chosen]
+    every = batches[0]._replace(
+        columns=torch.cat([batch.columns for batch in batches]),
+        time=torch.cat([batch.time for batch in batches]),
+        step=torch.cat([batch.step for batch in batches]),
+        stopped=torch.cat([batch.stopped for batch in batches]),
+        event_time=torch.cat([event_times(batch) for batch in batches]),
+        path=path,
+    )
+    scores = zip(*(part.scores for part in chosen), strict=True)
+    labels = [part.labels for part in chosen if part.labels is not None]
     return Evidence(
         margin=torch.cat([part.margin for part in chosen]),
         batch=_rebuilt(every, torch.arange(len(path)), torch.arange(int(before[-1]))),
-        labels=None if None in labels else list(chain.from_iterable(labels)),  # type: ignore[arg-type]
-        scores=PathScores(*(list(chain.from_iterable(s)) for s in zip(*(p.scores for p in chosen), strict=True))),  # fmt: skip
+        labels=list(chain.from_iterable(labels)) if labels else None,
+        scores=PathScores(*(list(chain.from_iterable(values)) for values in scores)),
         marks=_own_marks([part.marks for part in chosen]),
     )
 
@@ -88,7 +94,8 @@ def _select(part: Evidence, numbers: IntArray) -> Evidence:
 
 def _rebuilt(batch: PathBatch, rows: Tensor, paths: Tensor) -> PathBatch:
     """Return some rows of some paths, each of which keeps its first and its last row."""
-    number = torch.full((int(batch.path[-1]) + 1,), -1).index_copy(0, paths, torch.arange(len(paths)))  # fmt: skip
+    number = torch.full((int(batch.path[-1]) + 1,), -1)
+    number[paths] = torch.arange(len(paths))
     path = number[batch.path[rows]]
     counts = torch.bincount(path, minlength=len(paths))
     ends = counts.cumsum(0)

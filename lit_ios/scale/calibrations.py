@@ -81,10 +81,13 @@ def calibrate_folder(
     check_wanted(promises, per)
     policy = StoppingPolicy.load(checkpoint, allow)
     avoided = None if allow_known_paths else parts_to_avoid(promises)
-    names = [str(Path(name).absolute()) for name in (checkpoint, folder)]
-    about = (names[0], tuple(allow), digest_of(Path(checkpoint)))
-    how = (roles, policy.lead if lead is None else lead, per, avoided)
-    tasks = [CalibrationTask(*about, str(file), *how) for file in table_files(Path(names[1]))]
+    file = Path(checkpoint).absolute()
+    lead = policy.lead if lead is None else lead
+    about = (str(file), tuple(allow), digest_of(file))
+    tasks = [
+        CalibrationTask(*about, str(source), roles, lead, per, avoided)
+        for source in table_files(Path(folder).absolute())
+    ]
     found: dict[str, FileEvidence] = {}
     for task, one in tqdm(
         results(read_evidence, tasks, place), total=len(tasks), unit="file", disable=None

@@ -171,10 +171,10 @@ class _Ray:
     """A Ray cluster: the one at an address, or one of this machine that ends with the work."""
 
     def __init__(self, place: Place) -> None:
-        self._ray = _import_ray()
+        self._ray = import_ray()
         self._own = not self._ray.is_initialized()
         if self._own:
-            _connect(self._ray, place)
+            connect(self._ray, place)
         self._attempt = self._ray.remote(max_retries=ATTEMPTS)(_attempt)
         self.size = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
@@ -196,7 +196,8 @@ class _Ray:
             self._ray.shutdown()
 
 
-def _import_ray() -> Any:
+def import_ray() -> Any:
+    """Return the package."""
     try:
         import ray
     except ImportError:
@@ -204,7 +205,7 @@ def _import_ray() -> Any:
     return ray
 
 
-def _connect(ray: Any, place: Place) -> None:
+def connect(ray: Any, place: Place) -> None:
     """Join a cluster, whose machines have lit-ios and the same files, or begin one here."""
     known = {"log_to_driver": False, "logging_level": "ERROR"}
     if place.address is not None:
