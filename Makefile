@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-fast test-oldest nightly audit lint setup setup-hashed clean
+.PHONY: demo test test-fast test-oldest test-extras nightly audit lint setup setup-hashed clean
 
 setup: .venv/.ready
 
@@ -31,6 +31,15 @@ test-oldest: .venv-oldest/.ready ## the fast tests, with the oldest versions all
 	.venv-oldest/bin/python -m pip install --quiet -c .venv-oldest/constraints.txt -e '.[dev]'
 	@touch $@
 
+test-extras: .venv-extras/.ready ## those that need Ray, MLflow or W&B, which make test skips; WHICH=wandb runs some
+	.venv-extras/bin/python -m pytest -m "$(or $(WHICH),ray or mlflow or wandb)"
+
+.venv-extras/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-extras
+	.venv-extras/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt torch
+	.venv-extras/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt -e '.[dev,ray,mlflow,wandb]'
+	@touch $@
+
 setup-hashed: ## like setup, but pip refuses every file whose SHA-256 is not in requirements-hashed.txt
 	$(PYTHON) -m venv .venv
 	$(PIP) install --quiet --require-hashes -r requirements-hashed.txt
@@ -53,4 +62,4 @@ lint: setup
 	.venv/bin/mypy
 
 clean: ## remove what setup and runs made
-	rm -rf .venv .venv-oldest runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-extras runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,7 +10,7 @@ import scale_tasks
 from policies import make_policy, random_paths
 
 from lit_ios.checks import UserError
-from lit_ios.scale import Place, predict_folder, results
+from lit_ios.scale import Place, folders, predict_folder, results
 
 ROLES = {"path": "unit", "time": "day"}
 FILES = {"first.csv": 1, "second.parquet": 2, "third.csv": 3}
@@ -146,6 +146,26 @@ def test_notes_are_passed_on_with_their_files(predict, folder):
         predict()
     with pytest.warns(UserWarning, match=r"^third.csv: "):  # also of what is kept
         predict()
+
+
+@pytest.mark.parametrize(
+    "place", [Place(processes=2), pytest.param(Place("ray", 2), marks=pytest.mark.ray)]
+)
+def test_worker_killed_while_writing_loses_and_doubles_nothing(
+    place, predict, tmp_path, monkeypatch
+):
+    expected = predict()
+    known = read(tmp_path / "out/rows")
+    (tmp_path / "out").rename(tmp_path / "undisturbed")
+    monkeypatch.setattr(folders, "decide_file", scale_tasks.killed_while_writing)
+    assert predict(place=place) == expected
+    assert (tmp_path / "out/killed").exists()
+    for part in ("rows", "paths"):
+        names = {file.name for file in (tmp_path / "out" / part).iterdir()}
+        assert names == {"first.parquet", "second.parquet", "third.parquet"}
+    assert all(table.equals(known[name]) for name, table in read(tmp_path / "out/rows").items())
+    monkeypatch.undo()
+    assert predict().kept == 3
 
 
 # Tasks --------------------------------------------------------------------------------------------
