@@ -114,9 +114,9 @@ def epoch_seconds(
     model = make_model(variant, data, **kwargs)
     observer = Observer()
     trainer = pl.Trainer(
-        max_epochs=epochs, accelerator=machine.accelerator(), logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False, callbacks=[observer],
-        limit_val_batches=0, num_sanity_val_steps=0,
+        max_epochs=epochs, accelerator=machine.accelerator(), logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+        callbacks=[observer], limit_val_batches=0, num_sanity_val_steps=0,
     )  # fmt: skip
     with quiet():
         trainer.fit(model, data)

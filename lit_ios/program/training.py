@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lit_ios.checks import UserError
 from lit_ios.program.jobs import go_on
 from lit_ios.program.on_ray import fit_on_ray, take_place
 from lit_ios.program.packages import check_packages
@@ -21,7 +22,12 @@ def train(words: list[str], program: str) -> Any:
     place, words = take_place(words)
     written_out = translate(words)
     if place is not None:
-        fit_on_ray(go_on(written_out), place, program)
+        from lit_ios.auto import auto_run
+
+        written_out = go_on(written_out)
+        if auto_run(written_out, configs_folder() / "default.yaml", program) is not None:
+            raise UserError("auto trains in one process: name a --model, or leave --on ray out")
+        fit_on_ray(written_out, place, program)
         return None
     return carry_out(written_out, program)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -209,6 +211,7 @@ def connect(ray: Any, place: Place) -> None:
     """Join a cluster, whose machines have lit-ios and the same files, or begin one here."""
     known = {"log_to_driver": False, "logging_level": "ERROR"}
     if place.address is not None:
+        _check_listens(place.address)
         try:
             ray.init(address=place.address, **known)
         except (ConnectionError, ValueError, RuntimeError) as error:
@@ -219,3 +222,14 @@ def connect(ray: Any, place: Place) -> None:
     modules = os.pathsep.join(filter(None, sys.path))  # as in this process
     environment = {"env_vars": {"PYTHONPATH": modules}}
     ray.init(num_cpus=place.processes, include_dashboard=False, runtime_env=environment, **known)
+
+
+def _check_listens(address: str) -> None:
+    """Refuse an address at which nothing answers: Ray would try for a minute or more."""
+    named = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
+    if named is None:
+        return  # `auto`: what Ray itself knows
+    try:
+        socket.create_connection((named[1], int(named[2])), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(f"there is no Ray cluster at {address!r}: {error}") from None

@@ -98,7 +98,7 @@ def test_everything_that_trains_or_judges_does_so_on_the_accelerator_asked_for(m
         pass
 
     def refuse(*words, accelerator=None, **_):
-        told.append(accelerator or [w for w in words[0] if w.startswith("--trainer.acc")][0])
+        told.append(accelerator or next(w for w in words[0] if w.startswith("--trainer.acc")))
         raise Told
 
     monkeypatch.setattr(speed.pl, "Trainer", refuse)

@@ -63,6 +63,7 @@ def test_refusal_of_a_worker_is_the_commands(tmp_path):
         (["--workers=2"], "fit takes --on ray"),
         (["--on=processes"], "processes of this machine are --trainer.devices N"),
         (["--on=ray", "--workers=0"], "--workers must be a positive integer, got 0"),
+        (["--on=ray", "--model=auto"], "auto trains in one process: name a --model"),
         (["--trainer.strategy=ray"], r"Ray's are classes: fit … --on ray --workers N"),
     ],
 )

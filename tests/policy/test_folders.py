@@ -1,5 +1,6 @@
 """Folders of tables: one task per file, nothing lost, nothing done twice, no path cut."""
 
+import socket
 import sys
 
 import numpy as np
@@ -232,3 +233,13 @@ def test_missing_ray_is_said_in_a_sentence(monkeypatch):
 def test_places_that_do_not_exist_are_refused(place, sentence):
     with pytest.raises(UserError, match=sentence):
         list(results(scale_tasks.square, [1], place))
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("address", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
+def test_address_where_nothing_answers_is_refused_at_once(address):
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))  # it does not listen
+        address = address.format(server.getsockname()[1])
+        with pytest.raises(UserError, match=f"there is no Ray cluster at '{address}': "):
+            list(results(scale_tasks.square, [1], Place("ray", address=address)))
