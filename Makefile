@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-fast test-oldest test-extras nightly audit lint setup setup-hashed clean
+.PHONY: demo test test-fast test-oldest test-newest test-extras test-wheel nightly audit lint setup setup-hashed clean
 
 setup: .venv/.ready
 
@@ -40,6 +40,20 @@ test-extras: .venv-extras/.ready ## those that need Ray, MLflow or W&B, which ma
 	.venv-extras/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt -e '.[dev,ray,mlflow,wandb]'
 	@touch $@
 
+test-newest: ## the fast tests, with the newest versions allowed (of PyTorch the pinned one)
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet $$(grep '^torch==' constraints.txt)
+	.venv-newest/bin/python -m pip install --quiet --upgrade -e '.[dev]' $$(grep '^torch==' constraints.txt)
+	.venv-newest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-wheel: ## build the wheel, install it into a new environment, and use it in an empty folder
+	rm -rf build dist .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet -c constraints.txt torch
+	.venv-wheel/bin/python -m pip wheel --quiet --no-deps -w dist .
+	.venv-wheel/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	folder=$$(mktemp -d) && cd $$folder && for words in --version "fit --data fatigue --quick --model auto --trainer.max_epochs 2" runs "predict runs/fatigue/auto/version_0 --output decisions.csv"; \
+	do $(CURDIR)/.venv-wheel/bin/lit-ios $$words || exit 1; done
+
 setup-hashed: ## like setup, but pip refuses every file whose SHA-256 is not in requirements-hashed.txt
 	$(PYTHON) -m venv .venv
 	$(PIP) install --quiet --require-hashes -r requirements-hashed.txt
@@ -62,4 +76,4 @@ lint: setup
 	.venv/bin/mypy
 
 clean: ## remove what setup and runs made
-	rm -rf .venv .venv-oldest .venv-extras runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest .venv-wheel .venv-extras build dist runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

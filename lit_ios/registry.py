@@ -9,10 +9,10 @@ refused of a stranger's checkpoint is refused here.
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from lit_ios import __version__
 from lit_ios.checks import UserError
 from lit_ios.policy import StoppingPolicy
 
@@ -41,7 +41,7 @@ def save_model(checkpoint: str | Path, folder: str | Path, allow: tuple[str, ...
     mlflow.pyfunc.save_model(
         str(folder), loader_module=__name__, data_path=str(file),
         signature=ModelSignature(params=asked), metadata={"columns": list(policy.columns)},
-        pip_requirements=[f"lit-ios=={metadata.version('lit-ios')}"],
+        pip_requirements=[f"lit-ios=={__version__}"],
     )  # fmt: skip
     return Path(folder)
 

@@ -171,7 +171,7 @@ def test_listing_runs_loads_no_torch(tmp_path):
 PUBLIC = {
     "lit_ios": [
         "PathFolds", "StoppingClassifier", "StoppingPolicy", "Trajectory", "TrajectoryError",
-        "TrajectorySet", "fit",
+        "TrajectorySet", "__version__", "fit",
     ],
     "lit_ios.rule": [
         "AccumulateMemory", "ColumnEncoder", "ConditionEncoder", "Decisions", "Encoder",
