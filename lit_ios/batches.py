@@ -113,7 +113,7 @@ def rows_at(paths: PathBatch, step: Tensor) -> Tensor:
         paths: whose rows lie one below the other, in the order of their steps.
         step: (P,)
     """
-    most = paths.step.max() + 1
+    most = torch.cat([paths.step, step.new_zeros(1)]).max() + 1  # there may be no path
     number = torch.arange(len(step), device=step.device)
     return torch.searchsorted(paths.path * most + paths.step, number * most + step)
 

@@ -55,7 +55,7 @@ MAY_IMPORT = {
         "functional", "live", "plotting", "promises", "readers", "recognition", "rule", "seals",
         "times", "trajectories",
     },
-    "registry": {"checks", "policy"},
+    "registry": {"__version__", "checks", "policy"},
     "scale": {"checks", "files", "policy", "promises", "readers", "recognition"},
 }  # fmt: skip
 ASSEMBLE = {  # may know everything

@@ -25,6 +25,12 @@ def table(prefix, seed, paths=40):
     return frame
 
 
+def short_row(frame):
+    """Return the second row of a path of so few rows that each is a mark of it."""
+    lengths = frame.groupby("unit")["unit"].transform("size")
+    return int(frame.index[lengths.between(3, 10)][1])
+
+
 def write(place, name, frame):
     (frame.to_csv if name.endswith("csv") else frame.to_parquet)(place / name, index=False)
 
@@ -33,6 +39,8 @@ def write(place, name, frame):
 def frames(tmp_path):
     """Return three tables with paths of their own, which lie in a folder, too."""
     made = {name: table(name[0], seed) for name, seed in FILES.items()}
+    first, second = (short_row(made[name]) for name in ("a.csv", "b.parquet"))
+    made["b.parquet"].loc[second, ["a", "b"]] = made["a.csv"].loc[first, ["a", "b"]]
     (tmp_path / "data").mkdir()
     for name, frame in made.items():
         write(tmp_path / "data", name, frame)
