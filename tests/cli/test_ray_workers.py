@@ -20,7 +20,7 @@ SETTINGS = [
 def begin(tmp_path, name, *options):
     words = [sys.executable, rank_process.__file__, "fit", f"--runs_dir={tmp_path}/{name}"]
     return subprocess.run(
-        [*words, *SETTINGS, *options], cwd=ROOT, text=True, timeout=400, capture_output=True,
+        [*words, *SETTINGS, *options], cwd=ROOT, text=True, timeout=900, capture_output=True,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
     )  # fmt: skip
 
