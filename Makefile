@@ -15,6 +15,7 @@ setup: .venv/.ready
 
 demo: setup ## learn from machines that wear out unseen, and show the result
 	.venv/bin/lit-ios fit --data fatigue --model auto --quick --trainer.max_epochs 60
+	@printf '\nlit-ios is in .venv/bin:  . .venv/bin/activate  puts it on the path\n'
 
 test: setup ## all tests, on two processes
 	.venv/bin/python -m pytest -n 2 --dist worksteal

@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "scale": {"checks", "files", "policy", "promises", "readers", "recognition"},
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
-    "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "testing",
+    "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "report", "testing",
     "training",
 }  # fmt: skip
 DEPLOYED = (
