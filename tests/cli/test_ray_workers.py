@@ -63,13 +63,19 @@ def test_refusal_of_a_worker_is_the_commands(tmp_path):
         (["--workers=2"], "fit takes --on ray"),
         (["--on=processes"], "processes of this machine are --trainer.devices N"),
         (["--on=ray", "--workers=0"], "--workers must be a positive integer, got 0"),
-        (["--on=ray", "--model=auto"], "auto trains in one process: name a --model"),
         (["--trainer.strategy=ray"], r"Ray's are classes: fit … --on ray --workers N"),
     ],
 )
 def test_what_is_no_place_is_refused(options, sentence, tmp_path):
     with pytest.raises(SystemExit, match=sentence):
         train.main(["fit", *SETTINGS, f"--runs_dir={tmp_path}", *options])
+
+
+def test_recipe_that_trains_in_one_process_takes_no_workers(tmp_path):
+    words = ["fit", "--data=CP1", "--model=auto", f"--runs_dir={tmp_path}", "--on=ray"]
+    with pytest.raises(SystemExit, match="auto trains in one process: name a --model"):
+        train.main(words)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.ray
