@@ -47,6 +47,34 @@ examples:
   {program} runs
 """
 
+OWN_EXAMPLES = {
+    "calibrate": """\
+examples (RUN is a run folder, fresh.csv holds paths the rule was not trained on):
+  {program} calibrate RUN fresh.csv --max-event-miss-rate 0.05 --confidence 0.95
+      at most 5 % of the events missed, kept by 95 % of all calibrations (59 stopped paths or more)
+  {program} calibrate RUN fresh.csv --max-event-miss-rate 0.05
+      the same in the mean: a single calibration exceeds it almost every other time
+  {program} calibrate RUN fresh.csv --max-event-miss-rate 0.1 --max-false-alarm-rate 0.2
+  {program} calibrate RUN fresh.csv --max-event-miss-rate 0.1 --per site --lead 30
+  {program} calibrate RUN fresh.csv --miss-cost 100 --time-cost 1 --alarm-cost 20
+""",
+    "forecast": """\
+examples:
+  {program} forecast RUN fresh.csv --within 10 50
+  {program} predict RUN/checkpoints/forecast.ckpt new.csv
+""",
+    "frontier": """\
+examples:
+  {program} frontier RUN --data fresh.csv --output frontier.png
+  {program} frontier RUN OTHER_RUN --lead 30
+""",
+    "monitor": """\
+examples (RUN is calibrated):
+  {program} monitor RUN/checkpoints/calibrated.ckpt finished.csv --state monitor.json
+  {program} monitor RUN/checkpoints/calibrated.ckpt finished.csv --output why.png --fail-on-alarm
+""",
+}
+
 FIT = """\
   FILE, --data X             a table of your own (CSV, Parquet or a folder of them), or a shipped
                              data set: CP1, fatigue, turbofan, ...
