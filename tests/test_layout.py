@@ -55,7 +55,8 @@ MAY_IMPORT = {
         "functional", "live", "plotting", "promises", "readers", "recognition", "rule", "seals",
         "times", "trajectories",
     },
-    "scale": {"checks", "files", "policy", "readers"},
+    "registry": {"__version__", "checks", "policy"},
+    "scale": {"checks", "files", "policy", "promises", "readers", "recognition"},
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
     "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "report", "testing",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
+from lightning_fabric.utilities.data import AttributeDict
 from torch import Tensor, nn
 
 from lit_ios.batches import TrainBatch
@@ -111,6 +112,14 @@ class StoppingModule(PartLearning):
         self.register_buffer("confidence", torch.tensor(1.0))  # in synthetic rows, E4
         self._optimizers = optimizer_specs(optimizer, self.parts)
         self.record: DataRecord | None = None
+
+    @property
+    def hparams_initial(self) -> AttributeDict:
+        """Arguments it was made with, as loggers get them: without what others have put there."""
+        given = super().hparams_initial
+        return AttributeDict(
+            {name: value for name, value in given.items() if name[0] != "_" and name != "inputs"}
+        )
 
     @classmethod
     def for_data(cls, data: Any, **arguments: Any) -> Self:

@@ -60,7 +60,7 @@ class Monitoring(Judge, Watched):
         **roles: Any,
     ) -> tuple[Sequence[str], PathScores]:
         """Return names and scores of finished paths."""
-        paths, _ = self._labelled(data, path, time, **roles)
+        paths, _ = self.labelled_paths(data, path, time, **roles)
         if not allow_known_paths:
             refuse_old(paths, self._about)
             paths, _ = each_once(paths)

@@ -137,6 +137,7 @@ def _add_calibrate(parser: Parser) -> None:
         help="checkpoint to write (default: calibrated.ckpt beside the checkpoint)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="also over one that is there")
+    _add_place(parser)
 
 
 def _add_forecast(parser: Parser) -> None:
@@ -193,16 +194,21 @@ def _add_predict(parser: Parser) -> None:
         "a folder: file by file, and again only what is missing",
     )  # fmt: skip
     _add_safe_csv(parser)
-    group = parser.add_argument_group("of a folder, file by file")
-    group.add_argument("--processes", type=positive, default=1, help="files at a time (default: 1)")
-    group.add_argument(
-        "--on", choices=("processes", "ray"), default="processes",
-        help="processes of this machine (default), or a Ray cluster",
-    )  # fmt: skip
-    group.add_argument("--address", help="of the Ray cluster (default: one on this machine)")
+    group = _add_place(parser)
     group.add_argument(
         "--overwrite", action="store_true", help="also what another policy decided there"
     )
+
+
+def _add_place(parser: Parser) -> argparse._ArgumentGroup:
+    group = parser.add_argument_group("of a folder, file by file")
+    group.add_argument("--processes", type=positive, metavar="N", help="files at a time")
+    group.add_argument(
+        "--on", choices=("processes", "ray"),
+        help="processes of this machine (default), or a Ray cluster",
+    )  # fmt: skip
+    group.add_argument("--address", help="of the Ray cluster (default: one on this machine)")
+    return group
 
 
 def _add_explain(parser: Parser) -> None:

@@ -7,7 +7,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lit_ios.checks import UserError, nearest
 from lit_ios.files import write_figure
@@ -21,6 +21,9 @@ from lit_ios.program.uses import roles_of
 from lit_ios.promises import AlarmsPerTime, Balanced, Promise
 from lit_ios.trajectories import TrajectorySet
 
+if TYPE_CHECKING:
+    from lit_ios.scale import Place
+
 
 def calibrate(options: Namespace) -> None:
     """Choose the threshold and write it to a new checkpoint."""
@@ -31,21 +34,45 @@ def calibrate(options: Namespace) -> None:
     if target.exists() and not options.overwrite:
         raise UserError(f"{target} is there already: give --output FILE or --overwrite")
     policy = StoppingPolicy.load(checkpoint, options.allow)
-    promises = _promises(options)
-    kept = any(promise.prefers is not None for promise in promises)
-    folds = policy.validates_on_training_paths
-    split = options.split or ("test" if kept or folds else "val")
-    data, columns = _data(options, checkpoint, split)
-    if options.data is None:
-        print(f"calibrating on the {split} paths of the run: measure on others from here on")
-    before = policy.threshold
-    found = policy.calibrate(
-        data, *promises, lead=options.lead, per=options.per,
-        allow_known_paths=options.allow_known_paths, **columns,
-    )  # fmt: skip
+    before, promises = policy.threshold, _promises(options)
+    how = {
+        "lead": options.lead, "per": options.per, "allow_known_paths": options.allow_known_paths
+    }  # fmt: skip
+    if _file_by_file(options):
+        from lit_ios.scale import calibrate_folder
+
+        policy = calibrate_folder(
+            checkpoint, options.data, *promises, allow=options.allow, place=_place(options),
+            **how, **roles_of(options),
+        )  # fmt: skip
+    else:
+        kept = any(promise.prefers is not None for promise in promises)
+        folds = policy.validates_on_training_paths
+        split = options.split or ("test" if kept or folds else "val")
+        data, columns = _data(options, checkpoint, split)
+        if options.data is None:
+            print(f"calibrating on the {split} paths of the run: measure on others from here on")
+        policy.calibrate(data, *promises, **how, **columns)
     policy.save(target)
-    _print_calibration(found, before, policy.table.unit)
+    assert policy.calibration is not None
+    _print_calibration(policy.calibration, before, policy.table.unit)
     print(f"written to {target}: give that in place of the run to decide by it")
+
+
+def _file_by_file(options: Namespace) -> bool:
+    """Say whether a folder is to be read file by file, on some place."""
+    if (options.on, options.processes, options.address) == (None, None, None):
+        return False
+    if options.data is None or not Path(options.data).is_dir():
+        raise UserError("--on, --processes and --address go with a folder of tables")
+    return True
+
+
+def _place(options: Namespace) -> Place:
+    """Return where to work."""
+    from lit_ios.scale import Place
+
+    return Place(options.on or "processes", options.processes or 1, options.address)
 
 
 def _promises(options: Namespace) -> list[Promise]:
@@ -193,8 +220,8 @@ def predict(options: Namespace) -> None:
     if Path(options.data).is_dir() and options.output.suffix not in ENDINGS:
         _predict_folder(checkpoint, options)
         return
-    if (options.on, options.processes, options.address) != ("processes", 1, None):
-        raise UserError("--on, --processes and --address go with a folder and --output FOLDER")
+    if _file_by_file(options):
+        raise UserError("--on, --processes and --address go with --output FOLDER")
     table = StoppingPolicy.load(checkpoint, options.allow).predict(
         options.data, **roles_of(options)
     )
@@ -205,13 +232,13 @@ def predict(options: Namespace) -> None:
 
 def _predict_folder(checkpoint: Path, options: Namespace) -> None:
     """Decide on a folder file by file."""
-    from lit_ios.scale import Place, predict_folder
+    from lit_ios.scale import predict_folder
 
     if options.safe_csv:
         raise UserError("--safe-csv goes with CSV; decisions on a folder are Parquet: leave it out")
     found = predict_folder(
         checkpoint, options.data, options.output, allow=options.allow,
-        place=Place(options.on, options.processes, options.address), overwrite=options.overwrite,
+        place=_place(options), overwrite=options.overwrite,
         **roles_of(options),
     )  # fmt: skip
     there = f", {found.kept} of them there already" if found.kept else ""

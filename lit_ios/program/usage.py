@@ -95,6 +95,7 @@ FIT = """\
   --threads N                CPU threads of PyTorch        (default: 1, best for small networks)
   --no-baseline              do not end with what gradient boosting gets on the same paths
   --allow PACKAGE            trust classes of this package that settings name
+  --on ray --workers N       train on N workers of Ray Train; --address A of a cluster that runs
   --print_config             show the settings and leave
   --help-all                 every option there is
 """

@@ -118,6 +118,8 @@ def translate(words: list[str], others: Sequence[str] = ()) -> list[str]:
             place, name = _value(word), "last" if command == "fit" else "best"
             run = find_checkpoint(place, name) if Path(place).is_dir() else place
             result.append(f"--ckpt_path={run}")
+        elif word.option in ("--config", "-c") and word.values == ["ray"]:
+            result.append(f"--config={configs_folder() / 'ray.yaml'}")
         else:
             _check_value(word)
             named = word.option if len(word.values) != 1 else f"{word.option}={word.values[0]}"
