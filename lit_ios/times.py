@@ -31,7 +31,7 @@ def as_time(value: Any, unit: str) -> float:
         return moment.timestamp() / SECONDS[unit]
     try:
         now = float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise UserError(f"time must be a number or a date, got {value!r}") from None
     if not math.isfinite(now):
         raise UserError(f"time must be a finite number, got {value}")

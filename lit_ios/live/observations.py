@@ -108,14 +108,14 @@ class Observations:
             return self._value(name, {name: str(value)})
         try:
             return float(value)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise UserError(f"column {name!r}: not a number: {value!r}") from None
 
 
 def _as_numbers(values: Any) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise UserError(f"an observation must be numbers: {error}") from None
 
 

@@ -18,6 +18,7 @@ USES = {
     "explain": "say what the margin at a stop is made of",
     "export": "write the policy for other programs",
     "monitor": "say whether finished paths still look like those of calibration",
+    "serve": "decide on live paths over HTTP, and keep them through restarts",
     "runs": "list the runs below a folder with their scores",
 }
 GRAMMAR = {
@@ -32,6 +33,7 @@ GRAMMAR = {
     "explain": "RUN [FILE] --of PATH [options]",
     "export": "RUN OUT",
     "monitor": "RUN FILE [options]",
+    "serve": "RUN [options]",
     "runs": "[FOLDER] [options]",
 }
 
