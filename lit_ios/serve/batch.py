@@ -69,18 +69,12 @@ class State:
             policies[key] = open_policy(content, name, self.allow)
         paths: dict[str, Live] = {}
         for kept in self.store.paths():
-            policy = policies.get(kept.policy)
             try:
-                if policy is None or not kept.last:
-                    raise UserError("its policy or its last answer is missing")
-                carry = checked_carry(np.array(kept.carry), policy.live)
-            except UserError as error:
+                paths[kept.name] = _live(kept, policies)
+            except (KeyError, TypeError, ValueError) as error:
                 raise UserError(
-                    f"path {kept.name!r} in the store {self.store.shown}: {error}"
+                    f"path {kept.name!r} in the store {self.store.shown} cannot be read: {error}"
                 ) from None
-            paths[kept.name] = Live(
-                policy, carry, kept.last, json.loads(kept.last)["margin"], kept.changed
-            )
         ended = list(self.store.all_ended())
         remember_ended(policies.values(), ended)
         with self.lock:
@@ -98,6 +92,15 @@ class State:
             return list(self.paths.items())
 
 
+def _live(kept: Kept, policies: dict[str, Served]) -> Live:
+    """Return a path as the store has it."""
+    if kept.policy not in policies or not kept.last:
+        raise UserError("its policy or its last answer is missing")
+    policy, carry = policies[kept.policy], np.frombuffer(kept.carry, "<f8")
+    margin = float(json.loads(kept.last)["margin"])
+    return Live(policy, checked_carry(carry, policy.live), kept.last, margin, kept.changed)
+
+
 class Batch:
     """Changes to what is live, to be committed together.
 
@@ -108,7 +111,6 @@ class Batch:
     def __init__(self, state: State) -> None:
         self.limits, self._state = state.limits, state
         self._paths: dict[str, Live | None] = {}
-        self._kept: dict[str, Kept] = {}
         self._fresh: dict[str, list[Answered]] = {}
         self._known: dict[str, list[Answered]] = {}  # read from the store
         self._wiped: dict[str, None] = {}
@@ -150,17 +152,16 @@ class Batch:
 
     # What changes --------------------------------------------------------------------------------
 
-    def take(self, kept: Kept, live: Live, fresh: list[Answered]) -> None:
+    def take(self, name: str, live: Live, fresh: list[Answered]) -> None:
         """Take new rows of a path."""
-        self._paths[kept.name], self._kept[kept.name] = live, kept
-        self._fresh.setdefault(kept.name, []).extend(fresh)
+        self._paths[name] = live
+        self._fresh.setdefault(name, []).extend(fresh)
 
     def forget(self, name: str) -> None:
         """Forget everything of a live path."""
         self._gone += name not in self._new
         self._new.discard(name)
         self._paths[name] = None
-        self._kept.pop(name, None)
         self._fresh.pop(name, None)
         self._wiped[name] = None
 
@@ -186,10 +187,14 @@ class Batch:
         state = self._state
         paths = {name: live for name, live in self._paths.items() if live is not None}
         gone = [name for name, live in self._paths.items() if live is None]
+        kept = [
+            Kept(name, one.policy.key, one.carry.astype("<f8").tobytes(), one.changed, one.last)
+            for name, one in paths.items()
+        ]
         needed, dropped = self._policies(paths)
         state.store.write(
             Changes(
-                self._wiped, list(self._kept.values()), self._fresh, self._ended.values(),
+                self._wiped, kept, self._fresh, self._ended.values(),
                 [(one.key, one.name, one.content) for one in self._adopted], dropped,
                 self.limits.remember,
             )

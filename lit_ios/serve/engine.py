@@ -201,7 +201,8 @@ class Engine:
         """Wait for jobs; return those there are, none when all is done."""
         with self._some:
             self._some.wait_for(lambda: self._jobs or self._closing)
-            jobs, rows = [], 0
+            jobs: list[Job] = []
+            rows = 0
             while self._jobs and (not jobs or rows + self._jobs[0].size <= MOST_ROWS):
                 jobs.append(self._jobs.popleft())
                 rows += jobs[-1].size

@@ -20,7 +20,7 @@ from lit_ios.live.rule import odd_spacing, spacing, why_refused
 from lit_ios.live.streams import decisions_of
 from lit_ios.serve.batch import Batch, Live
 from lit_ios.serve.policies import Served
-from lit_ios.serve.store import Answered, Kept
+from lit_ios.serve.store import Answered
 from lit_ios.times import as_time
 from lit_ios.trajectories import FloatArray
 
@@ -189,8 +189,7 @@ class Sheaf:
             batch.unbegin(self.name)
         elif self.fresh:
             live = self.live
-            kept = Kept(self.name, live.policy.key, live.carry, live.changed, live.last)
-            batch.take(kept, live, self.fresh)
+            batch.take(self.name, live, self.fresh)
 
 
 def take_rows(batch: Batch, sheaves: Sequence[Sheaf]) -> None:

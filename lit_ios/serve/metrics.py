@@ -29,7 +29,7 @@ class Metrics:
     """
 
     def __init__(self, state: State) -> None:
-        disable_created_metrics()  # a second line for each count
+        disable_created_metrics()  # type: ignore[no-untyped-call] # a second line for each count
         self._registry = made = CollectorRegistry()
         self._rows = Counter("lit_ios_rows", "Rows of requests", ["result"], registry=made)
         for result in ("taken", "repeated", "refused"):

@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from lit_ios.checks import UserError
-from lit_ios.trajectories import FloatArray
 
 VERSION = 1
 URLS = ("postgresql://", "postgres://")
@@ -45,7 +42,7 @@ class Kept(NamedTuple):
 
     name: str
     policy: str  # that judges it
-    carry: FloatArray  # (W,)
+    carry: bytes  # doubles, the lowest byte first
     changed: float  # seconds since 1970
     last: str  # the newest answer
 
@@ -152,9 +149,12 @@ class Store:
                 "a store in PostgreSQL needs psycopg: pip install 'lit-ios[serve-postgres]'"
             ) from None
         self._errors = (sqlite3.Error, psycopg.Error)
-        options = "-c statement_timeout=20000"
-        made = psycopg.connect(self.place, autocommit=True, connect_timeout=5, options=options)
-        taken = made.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
+        made = psycopg.connect(self.place, autocommit=True, connect_timeout=5)
+        made.execute("SET statement_timeout = '20s'")
+        made.execute("SET client_min_messages = 'error'")
+        taken = made.execute(
+            "SELECT pg_try_advisory_lock(%s, hashtext(current_schema()))", [LOCK]
+        ).fetchone()
         if taken != (True,):
             made.close()
             raise StoreError(
@@ -210,7 +210,7 @@ class Store:
             "WHERE a.id = p.id ORDER BY t DESC LIMIT 1) FROM lit_ios_paths p ORDER BY id"
         )
         for name, policy, carry, changed, last in found:
-            yield Kept(name, policy, np.frombuffer(carry, "<f8"), changed, last)
+            yield Kept(name, policy, bytes(carry), changed, last)
 
     def answers(self, name: str) -> list[Answered]:
         """Return what is remembered of a path's rows."""
@@ -249,7 +249,7 @@ class Store:
             "INSERT INTO lit_ios_paths VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
             "SET policy = excluded.policy, carry = excluded.carry, changed = excluded.changed",
             (
-                (path.name, path.policy, path.carry.astype("<f8").tobytes(), path.changed)
+                (path.name, path.policy, path.carry, path.changed)
                 for path in changes.paths
             ),
         )
