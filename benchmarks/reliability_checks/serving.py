@@ -1,4 +1,4 @@
-"""A server that is killed in mid-load: what it has answered is there, and nothing is there twice."""
+"""A server that is killed in mid-load: what it has answered is there, and nothing twice."""
 
 from __future__ import annotations
 
@@ -120,9 +120,7 @@ class Worker(threading.Thread):
         text = json.dumps(body)
         while True:
             try:
-                self._connection.request(
-                    "POST", place, text, {"content-type": "application/json"}
-                )
+                self._connection.request("POST", place, text, {"content-type": "application/json"})
                 answer = self._connection.getresponse()
                 said = answer.read()
             except (OSError, http.client.HTTPException):

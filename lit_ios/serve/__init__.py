@@ -41,7 +41,5 @@ def serve(
     try:
         from lit_ios.serve.server import run
     except ImportError as error:
-        raise UserError(
-            f"lit-ios serve needs {error.name}: pip install 'lit-ios[serve]'"
-        ) from None
+        raise UserError(f"lit-ios serve needs {error.name}: pip install 'lit-ios[serve]'") from None
     run(find, store, host, port, tuple(allow), without_key, max_paths, remember)

@@ -23,7 +23,7 @@ from lit_ios.serve import schemas
 from lit_ios.serve.batch import Live, rows_of
 from lit_ios.serve.engine import Adopt, End, Engine, Forget, Problem, Take, no_path
 from lit_ios.serve.guard import Guard
-from lit_ios.serve.judging import Row, Sheaf
+from lit_ios.serve.judging import Row, Sheaf, as_json
 from lit_ios.serve.metrics import Metrics
 from lit_ios.serve.pages import PAGES, policy_of
 from lit_ios.serve.policies import Served
@@ -114,7 +114,7 @@ def _add_rows(app: FastAPI, engine: Engine) -> None:
             if sheaf.refused is not None:
                 refused += len(places)
                 status, why = sheaf.refused
-                answers = [json.dumps({"path": name, "status": status, "error": why})] * len(places)
+                answers = [as_json({"path": name, "status": status, "error": why})] * len(places)
             for place, answer in zip(places, answers, strict=True):
                 said[place] = answer
         return _json('{"decisions":[' + ",".join(said) + f'],"refused":{refused}}}')
@@ -141,7 +141,7 @@ def _add_paths(app: FastAPI, engine: Engine) -> None:
         if live is None:
             raise Problem(*no_path(id))
         carry = {"rule": live.policy.live.fingerprint, "carry": live.carry.tolist()}
-        return _json(json.dumps(_shown(id, live) | {"state": carry}, allow_nan=False))
+        return _json(as_json(_shown(id, live) | {"state": carry}))
 
     @app.delete("/paths/{id}", status_code=204, response_class=Response)
     async def forget_path(id: Id) -> Response:
@@ -166,11 +166,11 @@ def _add_policy(app: FastAPI, engine: Engine, reread: Callable[[], Served]) -> N
             for live in state.paths.values():
                 counts[live.policy.key] += 1
             made = [one.about() | {"live": counts[key]} for key, one in state.policies.items()]
-        return json.dumps(made.pop() | {"others": made}, allow_nan=False)
+        return as_json(made.pop() | {"others": made})
 
     @app.get("/policy", response_model=dict[str, Any])
     async def get_policy() -> Response:
-        """Return the policy that new paths begin with; others: those that older paths go on with."""
+        """Return the policy of new paths, and in `others` those that older paths go on with."""
         return _json(await run_in_threadpool(about))
 
     @app.post("/policy", response_model=dict[str, Any])
@@ -214,7 +214,7 @@ def _listed(paths: list[tuple[str, Live]], limit: int, order: Order, after: str 
     shown = [_shown(*one) for one in heapq.nsmallest(limit, kept, keys[order])]
     stopped = sum(live.carry[FIRST_STOP] >= 0 for _, live in paths)
     found = {"live": len(paths), "stopped": int(stopped), "paths": shown}
-    return json.dumps(found, allow_nan=False)
+    return as_json(found)
 
 
 def _shown(name: str, live: Live) -> dict[str, Any]:
@@ -246,7 +246,7 @@ async def _answer(request: Request, error: Exception) -> Response:
             why = f"there is no {request.method} of this address: see /docs"
     headers = dict(getattr(error, "headers", None) or {})
     headers |= {"retry-after": "1"} if status == 503 else {}
-    return Response(json.dumps({"error": why}), status, headers, JSON)
+    return Response(as_json({"error": why}), status, headers, JSON)
 
 
 def _sentence(error: RequestValidationError) -> str:

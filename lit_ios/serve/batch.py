@@ -172,9 +172,7 @@ class Batch:
         margin, distance = float(live.carry[HIGHEST]), float(live.carry[FURTHEST])
         number = self._state.finished + len(self._ended) + 1
         self.forget(name)
-        self._ended[name] = Ended(
-            number, name, live.policy.key, stopped, margin, distance, answer
-        )
+        self._ended[name] = Ended(number, name, live.policy.key, stopped, margin, distance, answer)
 
     def adopt(self, policy: Served) -> None:
         """Let new paths begin with another policy."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import sys
 import threading
 import time
@@ -21,12 +20,13 @@ from typing import Any
 from lit_ios.carry import FIRST_STOP, FURTHEST, HIGHEST
 from lit_ios.checks import UserError
 from lit_ios.serve.batch import Batch, State, rows_of
-from lit_ios.serve.judging import Refused, Sheaf, take_rows
+from lit_ios.serve.judging import Refused, Sheaf, as_json, take_rows
 from lit_ios.serve.metrics import Metrics
 from lit_ios.serve.policies import Served, remember_ended
 
 MOST_ROWS = 20_000  # of a batch
 MOST_WAITING = 200_000  # rows that wait for their turn
+MISTAKE = "this server made a mistake, and did nothing: its log says more"
 NOT_DONE = "send the same again: what was taken before is answered as before"
 
 
@@ -82,7 +82,7 @@ class End(Job):
         live = batch.path(self.name)
         if live is not None:
             first = int(live.carry[FIRST_STOP])
-            self.answer = json.dumps({
+            self.answer = as_json({
                 "path": self.name, "stopped": self.stopped, "rows": rows_of(live),
                 "stopped_at": None if first < 0 else first, "highest": float(live.carry[HIGHEST]),
                 "furthest": float(live.carry[FURTHEST]), "policy": live.policy.key,
@@ -225,7 +225,7 @@ class Engine:
                     self._carry_out([job])
                 return
             traceback.print_exc()
-            jobs[0].failed = Problem(500, "this server made a mistake, and did nothing: see its log")
+            jobs[0].failed = Problem(500, MISTAKE)
 
     def _commit(self, jobs: list[Job]) -> None:
         """Carry out jobs in their order, in one transaction."""

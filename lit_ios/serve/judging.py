@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lit_ios.carry import FIRST_STOP, LAST, ROWS, THRESHOLD, TIMED
+from lit_ios.carry import FIRST_STOP, THRESHOLD, TIMED
 from lit_ios.checks import UserError
 from lit_ios.live import Decisions
 from lit_ios.live.rule import odd_spacing, spacing, why_refused
@@ -28,6 +28,9 @@ WITHOUT_PLACE = (
     "give the row its time, or its number t in the path, from 0: a row that is sent again could "
     "not be told from a new one"
 )
+
+
+as_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class Row(NamedTuple):
@@ -101,12 +104,12 @@ class Sheaf:
         except UserError as error:
             self.refuse(422, str(error))
             return False
-        count, last = int(self.carry[ROWS]), float(self.carry[LAST])
+        count, _, _, last, timed = self.carry[: TIMED + 1].tolist()
         if row.t is not None and row.t > count:
-            self.refuse(409, f"row {count} is next, got row {row.t}: rows must come in order")
+            self.refuse(409, f"row {count:g} is next, got row {row.t}: rows must come in order")
         elif row.t is not None and row.t < count:
             self._repeat(batch, f"row {row.t}", row.t)
-        elif count and self.carry[TIMED] and ready.time <= last:
+        elif count and timed and ready.time <= last:
             if row.t is not None:
                 self.refuse(409, f"time must increase: {ready.time:g} after {last:g}")
             else:
@@ -138,13 +141,12 @@ class Sheaf:
             raise UserError(WITHOUT_PLACE)
         rule = self.policy.live
         columns = rule.observations.row(row.values)
-        if np.isinf(columns).any():
-            name = rule.observations.columns[int(np.argmax(np.isinf(columns)))]
-            raise UserError(f"column {name!r} is infinite: give a finite number, null if missing")
         now = math.nan if row.time is None else as_time(row.time, rule.time_unit)
-        told = np.append(columns + 0.0, now)  # −0 is 0
-        told[np.isnan(told)] = np.nan  # of all its forms the usual one
-        return _Ready(columns, now, hashlib.blake2b(told.tobytes(), digest_size=12).digest())
+        told = [*columns.tolist(), now]
+        for name, value in zip(rule.observations.columns, told, strict=False):
+            if value in (math.inf, -math.inf):
+                raise UserError(f"column {name!r} is infinite: give a number, or null if missing")
+        return _Ready(columns, now, hashlib.blake2b(repr(told).encode(), digest_size=12).digest())
 
     # Judged together with others -----------------------------------------------------------------
 
@@ -172,10 +174,7 @@ class Sheaf:
 
     def take(self, carry: FloatArray, decision: dict[str, Any]) -> None:
         """Take the next row as judged."""
-        first = int(carry[FIRST_STOP])
-        said = {"path": self.name, **decision, "stopped_at": None if first < 0 else first}
-        said |= {"threshold": float(carry[THRESHOLD]), "policy": self.policy.key}
-        text = json.dumps(said, allow_nan=False)
+        text = as_json({"path": self.name, **decision, "policy": self.policy.key})
         self.stops += decision["first_stop"]
         self.strange += not decision["familiar"]
         self.answers.append(text)
@@ -229,16 +228,24 @@ def _judge(policy: Served, heads: list[Sheaf]) -> None:
         return
     if policy.note is None and (step := spacing(judged.carry)) is not None:
         policy.note = odd_spacing(step, rule.time_step)
-    for one, carry, said in zip(
-        heads, judged.carry, plain(decisions_of(rule, judged)), strict=True
-    ):
-        one.take(carry, said)
+    carries = judged.carry
+    said = plain(decisions_of(rule, judged), carries)
+    for one, carry, decision in zip(heads, carries, said, strict=True):
+        one.take(carry, decision)
 
 
-def plain(found: Decisions) -> list[dict[str, Any]]:
-    """Return what is said of each row as JSON takes it; what is not finite is null."""
-    names = ("t", "time", "stop", "margin", "probability", "first_stop", "familiar")
+def plain(found: Decisions, carry: FloatArray) -> list[dict[str, Any]]:
+    """Return what is said of each row as JSON takes it; what is not finite is null.
+
+    Args:
+        found: of B rows.
+        carry: (B, W) after them.
+    """
+    names = ["t", "time", "stop", "margin", "probability", "first_stop", "familiar"]
     values = [getattr(found, name).tolist() for name in names]
+    values.append([None if x < 0 else int(x) for x in carry[:, FIRST_STOP].tolist()])
+    values.append(carry[:, THRESHOLD].tolist())
+    names += ["stopped_at", "threshold"]
     rows = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
     for row, strange in zip(rows, found.unfamiliar, strict=True):
         row["unfamiliar"] = list(strange)

@@ -24,7 +24,8 @@ TAGS = ("by name", "in order", "one row", "many rows")  # of alternatives
 
 
 def _name(text: str) -> str:
-    if not text.isprintable() or "/" in text or text in (".", ".."):
+    # U+FFFD stands for bytes that are no text: two names could become one
+    if not text.isprintable() or {"/", "\ufffd"} & set(text) or text in (".", ".."):
         raise ValueError("a name of a path is printable, without '/', and neither '.' nor '..'")
     return text
 
@@ -43,13 +44,14 @@ def _time(value: Any) -> Any:
     return value
 
 
+_OF_TIME = {"type": ["number", "string", "null"], "examples": [12, "2026-03-01T12:00:00Z"]}
 _OF_VALUE = {"type": ["number", "string", "boolean", "null"]}
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidator(_name)]
 Value = Annotated[Any, PlainValidator(_value), WithJsonSchema(_OF_VALUE)]
 Time = Annotated[
     Any,
     PlainValidator(_time),
-    WithJsonSchema({"type": ["number", "string", "null"], "examples": [12, "2026-03-01T12:00:00Z"]}),
+    WithJsonSchema(_OF_TIME),
 ]
 
 

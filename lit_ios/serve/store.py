@@ -248,10 +248,7 @@ class Store:
         self._many(
             "INSERT INTO lit_ios_paths VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
             "SET policy = excluded.policy, carry = excluded.carry, changed = excluded.changed",
-            (
-                (path.name, path.policy, path.carry, path.changed)
-                for path in changes.paths
-            ),
+            ((path.name, path.policy, path.carry, path.changed) for path in changes.paths),
         )
         self._many(
             "INSERT INTO lit_ios_answers VALUES (?, ?, ?, ?, ?)",

@@ -18,8 +18,8 @@ from lit_ios.serve.store import Store
 def calibrated(tmp_path_factory):
     """Return the checkpoint of a calibrated policy with a forecast."""
     policy = make_policy("iqs")
+    policy.calibrate(random_paths(60), max_event_miss_rate=0.3)
     with pytest.warns(UserWarning, match="the threshold was chosen on"):
-        policy.calibrate(random_paths(60), max_event_miss_rate=0.3)
         policy.learn_forecast(random_paths(60), horizons=(1, 2))
     file = tmp_path_factory.mktemp("calibrated") / "policy.ckpt"
     policy.save(file)
@@ -94,7 +94,7 @@ def test_the_monitor_counts_ended_paths_as_it_does_in_python(calibrated, tmp_pat
             assert found["alarm"] == watch.alarm
             assert found["report"] == watch.report()
             text = served.ask("GET", "/metrics")[1].decode()
-            assert f"lit_ios_monitor_alarm{{policy=" in text
+            assert "lit_ios_monitor_alarm{policy=" in text
     assert watch.alarm
     assert found["alarm_since"] == watch.alarm_since
 

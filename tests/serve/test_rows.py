@@ -2,7 +2,6 @@
 
 import json
 import threading
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,11 +13,11 @@ FIELDS = ("t", "time", "stop", "margin", "probability", "first_stop", "familiar"
 
 
 @pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
+@pytest.mark.filterwarnings("ignore:rows are")
 def test_decisions_are_those_of_a_stream_row_by_row_together_and_many_at_once(variant, tmp_path):
     policy, paths = make_policy(variant, lags=2, members=3), random_paths(12, longest=12)
     policy.save(tmp_path / "policy.ckpt")
-    with Served(tmp_path / "policy.ckpt", tmp_path / "live.db") as served, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with Served(tmp_path / "policy.ckpt", tmp_path / "live.db") as served:
         for i, path in enumerate(paths):
             stream = policy.stream()
             wanted = [stream.step(s, t) for s, t in zip(path.states, path.times, strict=True)]
@@ -198,4 +197,6 @@ def test_requests_at_the_same_time_are_counted_each_once(file, tmp_path):
         assert all(own == list(range(20)) for own, _ in found)
         assert all(shared == found[0][1] for _, shared in found)
         assert {path["rows"] for path in served.get("/paths")["paths"]} == {20}
-        assert 'lit_ios_rows_total{result="taken"} 180.0' in served.ask("GET", "/metrics")[1].decode()
+        assert (
+            'lit_ios_rows_total{result="taken"} 180.0' in served.ask("GET", "/metrics")[1].decode()
+        )
