@@ -55,6 +55,7 @@ MAY_IMPORT = {
         "functional", "live", "plotting", "promises", "readers", "recognition", "rule", "seals",
         "times", "trajectories",
     },
+    "serve": {"carry", "checks", "live", "policy", "runtime", "times", "trajectories"},
     "scale": {"checks", "files", "policy", "readers"},
 }  # fmt: skip
 ASSEMBLE = {  # may know everything

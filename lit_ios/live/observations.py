@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, quoted
 from lit_ios.trajectories import FloatArray
 
 
@@ -109,7 +109,7 @@ class Observations:
         try:
             return float(value)
         except (OverflowError, TypeError, ValueError):
-            raise UserError(f"column {name!r}: not a number: {value!r}") from None
+            raise UserError(f"column {name!r}: not a number: {quoted(value)}") from None
 
 
 def _as_numbers(values: Any) -> FloatArray:

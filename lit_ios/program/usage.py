@@ -43,6 +43,7 @@ examples:
   {program} fit my.csv --path unit --time cycle --stop failed
   {program} predict runs/my/auto/version_0 new.csv --output decisions.parquet
   {program} calibrate runs/my/auto/version_0 fresh.csv --max-event-miss-rate 0.05
+  {program} serve runs/my/auto/version_0 --store live.db
   {program} fit --data CP1 --model iqs_cs_smote
   {program} runs
 """

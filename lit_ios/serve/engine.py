@@ -214,6 +214,7 @@ class Engine:
             self._commit(jobs)
         except UserError as error:  # the store's: nothing was done
             self._stale = True
+            self._metrics.store_errors.inc()
             for job in jobs:
                 job.failed = Problem(503, f"{error}; {NOT_DONE}")
             print(f"error: {error}", file=sys.stderr)

@@ -39,6 +39,9 @@ class Metrics:
         self._commits = Histogram(
             "lit_ios_commit_seconds", "A transaction", registry=made, buckets=BUCKETS
         )
+        self.store_errors = Counter(
+            "lit_ios_store_errors", "Transactions that failed", registry=made
+        )
         self._jobs = Counter("lit_ios_committed_requests", "Requests in them", registry=made)
         self.requests = Histogram(
             "lit_ios_request_seconds", "A request", ["method", "status"], registry=made,

@@ -48,14 +48,6 @@ def test_the_state_of_a_path_goes_on_in_python(served, policy):
     assert stream.step([3, 1], 3).margin == pytest.approx(found["margin"], abs=1e-12)
 
 
-def test_an_exported_policy_is_served_without_torch(policy, tmp_path):
-    file, stream = policy.export(tmp_path / "policy.onnx"), policy.stream()
-    with Served(file, tmp_path / "live.db") as served:
-        for t in range(4):
-            found = served.row("p", [t, 1], time=t)
-            assert found["margin"] == pytest.approx(stream.step([t, 1], t).margin, abs=1e-5)
-
-
 def test_an_end_is_told_again_and_the_path_takes_no_more_rows(served):
     served.row("p", [1, 2], time=1)
     first = served.ask("POST", "/paths/p/end", {"stopped": True})
@@ -197,6 +189,7 @@ def test_a_store_that_cannot_be_written_says_so_and_nothing_has_changed(served):
     store.open = lambda: (_ for _ in ()).throw(UserError("gone"))
     assert "gone" in served.refused("/paths/p/rows", {"time": 1, "values": [1, 2]}, 503)
     store._write, store.open = write, opened
+    assert "lit_ios_store_errors_total 2.0" in served.ask("GET", "/metrics")[1].decode()
     assert served.row("p", [1, 2], time=1)["t"] == 1
 
 
