@@ -21,8 +21,9 @@ from lit_ios.carry import FIRST_STOP, FURTHEST, HIGHEST, THRESHOLD
 from lit_ios.checks import UserError
 from lit_ios.serve import schemas
 from lit_ios.serve.batch import Live, rows_of
-from lit_ios.serve.engine import Adopt, End, Engine, Forget, Problem, Take, no_path
+from lit_ios.serve.engine import Engine
 from lit_ios.serve.guard import Guard
+from lit_ios.serve.jobs import Adopt, End, Forget, Problem, Take, no_path
 from lit_ios.serve.judging import Row, Sheaf, as_json
 from lit_ios.serve.metrics import Metrics
 from lit_ios.serve.pages import PAGES, policy_of

@@ -137,11 +137,6 @@ class Batch:
         policy = self._adopted[-1] if self._adopted else self._state.current
         return Live(policy, np.array(policy.live.start, dtype=np.float64), "", 0.0, 0.0)
 
-    def unbegin(self, name: str) -> None:
-        """Take a path back of which no row was taken."""
-        if self.path(name) is None:
-            self._new.discard(name)
-
     def answers(self, name: str) -> Iterator[Answered]:
         """Return what is remembered of a path's rows."""
         yield from self._fresh.get(name, [])

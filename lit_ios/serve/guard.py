@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from lit_ios.serve.batch import Limits
-from lit_ios.serve.engine import Problem
+from lit_ios.serve.jobs import Problem
 from lit_ios.serve.metrics import Metrics
 
 Message = MutableMapping[str, Any]

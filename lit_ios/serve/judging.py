@@ -185,7 +185,6 @@ class Sheaf:
         """Hand what has changed to the batch, if all rows were taken."""
         if self.refused is not None:
             self.answers, self.fresh, self.repeated = [], [], 0
-            batch.unbegin(self.name)
         elif self.fresh:
             live = self.live
             batch.take(self.name, live, self.fresh)

@@ -13,8 +13,9 @@ import uvicorn
 from lit_ios.checks import UserError, check_number
 from lit_ios.serve.app import make_app
 from lit_ios.serve.batch import Batch, Limits, State
-from lit_ios.serve.engine import Engine, adopt
+from lit_ios.serve.engine import Engine
 from lit_ios.serve.guard import Guard
+from lit_ios.serve.jobs import adopt
 from lit_ios.serve.metrics import Metrics
 from lit_ios.serve.policies import Served, read_policy
 from lit_ios.serve.store import Store

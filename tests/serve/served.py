@@ -56,6 +56,13 @@ class Served:
         answer = self._connection.getresponse()
         return answer.status, answer.read()
 
+    def beside(self):
+        """Return another connection to it."""
+        other = object.__new__(Served)
+        other.__dict__ |= self.__dict__
+        other._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        return other
+
     def get(self, place):
         """Return what is answered with 200."""
         status, body = self.ask("GET", place)

@@ -3,6 +3,9 @@
 import json
 import shutil
 import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from policies import make_policy, random_paths
@@ -204,8 +207,20 @@ def test_a_mistake_of_ours_hits_one_request_and_the_server_goes_on(served, monke
         judge(policy, heads)
 
     monkeypatch.setattr(judging, "_judge", broken)
-    assert "mistake" in served.refused("/paths/evil/rows", {"t": 0, "values": [1, 2]}, 500)
-    assert served.row("good", [1, 2], t=0)["t"] == 0
+    free, write = threading.Event(), served.state.store._write
+    served.state.store._write = lambda changes: (free.wait(5), write(changes))
+    row = {"t": 0, "values": [1, 2]}
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(served.beside().post, "/paths/first/rows", row)
+        time.sleep(0.1)  # the writer waits, and these three gather
+        evil = pool.submit(served.beside().refused, "/paths/evil/rows", row, 500)
+        good = [pool.submit(served.beside().row, name, [1, 2], t=0) for name in ("a", "b")]
+        time.sleep(0.1)
+        free.set()
+        assert "mistake" in evil.result()
+        assert [one.result()["path"] for one in good] == ["a", "b"]
+        assert first.result()["decisions"][0]["path"] == "first"
+    assert served.get("/paths")["live"] == 3
     assert "ZeroDivisionError" in capfd.readouterr().err
 
 

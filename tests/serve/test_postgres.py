@@ -62,6 +62,6 @@ def test_after_a_lost_connection_the_server_goes_on_with_what_the_database_has(f
 
 
 def test_errors_name_the_store_without_its_password():
-    with pytest.raises(UserError, match="postgresql://127.0.0.1:1/x cannot be opened") as error:
+    with pytest.raises(UserError, match=r"postgresql://127\.0\.0\.1:1/x cannot be opened") as error:
         Store("postgresql://me:secret@127.0.0.1:1/x")
     assert "secret" not in str(error.value)

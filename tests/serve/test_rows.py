@@ -183,9 +183,7 @@ def test_requests_at_the_same_time_are_counted_each_once(file, tmp_path):
         start = threading.Barrier(8)
 
         def go(worker):
-            mine = Served.__new__(Served)
-            mine.__dict__ |= served.__dict__
-            mine._connection = type(served._connection)("127.0.0.1", served.port, timeout=20)
+            mine = served.beside()
             start.wait()
             own = [mine.row(f"own{worker}", [t, 1], t=t)["t"] for t in range(20)]
             shared = [mine.row("shared", [t, 1], t=t) for t in range(20)]  # all send the same
