@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-fast test-oldest nightly audit lint setup setup-hashed clean
+.PHONY: demo test test-fast test-oldest test-newest test-wheel nightly audit lint setup setup-hashed clean
 
 setup: .venv/.ready
 
@@ -15,6 +15,7 @@ setup: .venv/.ready
 
 demo: setup ## learn from machines that wear out unseen, and show the result
 	.venv/bin/lit-ios fit --data fatigue --model auto --quick --trainer.max_epochs 60
+	@printf '\nlit-ios is in .venv/bin:  . .venv/bin/activate  puts it on the path\n'
 
 test: setup ## all tests, on two processes
 	.venv/bin/python -m pytest -n 2 --dist worksteal
@@ -30,6 +31,20 @@ test-oldest: .venv-oldest/.ready ## the fast tests, with the oldest versions all
 	$(PYTHON) .ci/oldest.py $(BUT) > .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install --quiet -c .venv-oldest/constraints.txt -e '.[dev]'
 	@touch $@
+
+test-newest: ## the fast tests, with the newest versions allowed (of PyTorch the pinned one)
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet $$(grep '^torch==' constraints.txt)
+	.venv-newest/bin/python -m pip install --quiet --upgrade -e '.[dev]' $$(grep '^torch==' constraints.txt)
+	.venv-newest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-wheel: ## build the wheel, install it into a new environment, and use it in an empty folder
+	rm -rf build dist .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet -c constraints.txt torch
+	.venv-wheel/bin/python -m pip wheel --quiet --no-deps -w dist .
+	.venv-wheel/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	folder=$$(mktemp -d) && cd $$folder && for words in --version "fit --data fatigue --quick --model auto --trainer.max_epochs 2" runs "predict runs/fatigue/auto/version_0 --output decisions.csv"; \
+	do $(CURDIR)/.venv-wheel/bin/lit-ios $$words || exit 1; done
 
 setup-hashed: ## like setup, but pip refuses every file whose SHA-256 is not in requirements-hashed.txt
 	$(PYTHON) -m venv .venv
@@ -53,4 +68,4 @@ lint: setup
 	.venv/bin/mypy
 
 clean: ## remove what setup and runs made
-	rm -rf .venv .venv-oldest runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest .venv-wheel build dist runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

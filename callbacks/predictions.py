@@ -17,6 +17,7 @@ from lit_ios.checkpoints import read_checkpoint
 from lit_ios.policy.decision_tables import (
     check_ending,
     decision_table,
+    refuse_own_table,
     warn_of_strangers,
     write_decisions,
 )
@@ -53,6 +54,12 @@ class PredictionWriter(BasePredictionWriter):
         if file is not None:
             check_ending(Path(file))
         self._output = file
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Refuse to write onto the table that is read, before anything is judged."""
+        read = getattr(getattr(trainer, "datamodule", None), "file", None)
+        if stage == "predict" and self.output is not None and read is not None:
+            refuse_own_table(Path(self.output), read)
 
     def write_on_epoch_end(
         self,

@@ -132,7 +132,7 @@ def _table(
     without_stops = math.isnan(shown.get("event_miss_rate", 0.0))
     lines = []
     for key, value in shown.items():
-        text = f"{value:8.4f}" if abs(value) < 1000 else f"{value:8.1f}"
+        text = _number(value)
         if key in between:
             text += "  [{:.4g}, {:.4g}]".format(*between[key])
         if math.isnan(value):
@@ -142,6 +142,13 @@ def _table(
         lines.append("  –: not defined, since none of these paths was stopped by the expert")
     title = {"test": "Test paths", "val": "Validation paths"}[stage]
     return "\n".join(["", f"{title}:", *lines, ""])
+
+
+def _number(value: float) -> str:
+    """Return a number in four digits; small ones, such as rates per day, in as many that count."""
+    if 0 < abs(value) < 0.01:
+        return f"{value:8.3g}"
+    return f"{value:8.4f}" if abs(value) < 1000 else f"{value:8.1f}"
 
 
 def _time_columns(trainer: pl.Trainer) -> TableColumns | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
@@ -309,9 +310,10 @@ class TrajectoryDataModule(DeclaredData):
 
     def _warn_of_constants(self) -> None:
         names = self.training_paths.feature_names
-        constant = [
-            n for n, scale in zip(names, self.statistics.scale, strict=True) if scale == np.inf
-        ]
+        scales = zip(names, self.statistics.scale, strict=True)
+        constant = [name for name, scale in scales if scale == np.inf]
+        if self.lags:  # what is said of a row holds for the rows before it
+            constant = [name for name in constant if not re.search(r"\[-\d+\]$", name)]
         if constant:
             rank_zero_warn(f"the same in all training rows, and so ignored: {', '.join(constant)}")
 

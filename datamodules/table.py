@@ -16,7 +16,13 @@ from datamodules.declared import NamedRows, Splits, static_features
 from lit_ios.carry import Missing as Filled
 from lit_ios.data_record import TableColumns
 from lit_ios.imports import Spec
-from lit_ios.leaks import find_leaks, refuse_leaks, some_paths
+from lit_ios.leaks import (
+    ask_about_static,
+    find_leaks,
+    refuse_leaks,
+    some_paths,
+    static_names,
+)
 from lit_ios.readers import Duplicates, Missing, TableRoles, Unknown, read_paths
 from lit_ios.readers.table import (
     Outline,
@@ -27,6 +33,7 @@ from lit_ios.readers.table import (
     read_rows,
     read_share,
 )
+from lit_ios.recognition import recognised
 from lit_ios.rule import ColumnEncoder, Encoder
 from lit_ios.sampling import fit_fill, split_numbers
 from lit_ios.times import TimeUnit
@@ -173,10 +180,33 @@ class TableData(TrajectoryDataModule):
             self._read_shares = True
         super().setup(stage)
         if stage == "fit":
+            self._refuse_known_paths()
             train, val, _ = self.splits
             known = train if train is val else some_paths(train).followed_by(some_paths(val))
             found = self._all_gather(find_leaks(known, self.keep))
             refuse_leaks([leak for leaks in found for leak in leaks])
+            static = [set(names) for names in self._all_gather(static_names(known))]
+            if self._shard.rank == 0:
+                in_all = set.intersection(*static)
+                ask_about_static([n for n in known.feature_names if n in in_all], self.keep)
+
+    def _refuse_known_paths(self) -> None:
+        """Refuse separate tables for validation or test that hold paths of the others."""
+        train, val, test = self.splits
+        for name, file, paths, others in (
+            ("val_file", self.val_file, val, [train]),
+            ("test_file", self.test_file, test, [train] if val is train else [train, val]),
+        ):
+            if file is None or paths is train:
+                continue
+            here = {met for known in others for met in recognised(paths, self._fingerprints(known))}
+            met = sorted(set().union(*self._all_gather(here)))
+            if met:
+                raise TrajectoryError(
+                    f"{name}: {len(met)} of the {sum(self._all_gather(len(paths)))} paths in "
+                    f"{file} are in the training data too, e.g. {met[0]!r}: give others, or leave "
+                    f"{name} out for a share of the paths"
+                )
 
     @property
     def table(self) -> TableColumns:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from lit_ios.policy import StoppingPolicy
     from lit_ios.trajectories import Trajectory, TrajectoryError, TrajectorySet
 
+__version__ = "0.1.0"
+
 _PLACES = {
     "PathFolds": "lit_ios.folds",
     "StoppingClassifier": "lit_ios.estimator",
@@ -29,6 +31,7 @@ __all__ = [
     "Trajectory",
     "TrajectoryError",
     "TrajectorySet",
+    "__version__",
     "fit",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Collection, Iterable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, get_args
 
 LIKE = 0.6  # share of letters in common from which on a word may have been meant
@@ -55,6 +55,16 @@ def check_number(
         given = [f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound)]
         wanted = f"a number {' and '.join(given)}" if given else "a number that is finite"
         raise UserError(f"{name} must be {wanted}, got {value}")
+
+
+def check_integer(name: str, value: object, *, at_least: int, below: int | None = None) -> None:
+    """Refuse what is not an integer, or lies outside its bounds."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < at_least or (below is not None and value >= below):  # type: ignore[operator]
+        above = "" if below is None else f" and below {below}"
+        raise UserError(
+            f"{name} must be an integer of at least {at_least}{above}, got {quoted(value)}"
+        )
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ from pytorch_lightning.loggers import Logger
 from callbacks.interruptions import Interruptions, last_checkpoint
 from callbacks.run_folder import EpochLogger, SettingsWriter
 from lit_ios.checkpoints import read_checkpoint
-from lit_ios.checks import UserError, check_number, nearest
+from lit_ios.checks import UserError, check_integer, check_number, nearest
 from lit_ios.data_record import InputSettings
 from lit_ios.files import explain_os_error, write_json
 from lit_ios.found import CONFIG, class_paths, files_read, found_settings, refuse_links
@@ -62,6 +62,8 @@ class StoppingCLI(LightningCLI):
             raise UserError(f"the first word must be one of {', '.join(COMMANDS)}; see --help")
         if any(word.startswith("--data.init_args.seed") for word in others):
             raise UserError("data.init_args.seed follows --seed_everything: give that instead")
+        for seed in gather_options(others, "--seed_everything")[0]:
+            _check_seed(seed)
         for role in ("data", "model"):
             named, others = settings_by_name(others, role)
             files += named
@@ -97,6 +99,7 @@ class StoppingCLI(LightningCLI):
     @classmethod
     def carry_out(cls, settings: Settings, others: list[str]) -> StoppingCLI:
         """Carry out a command, its first word, under settings and the options that follow it."""
+        _check_seed(settings.get("seed_everything"))
         for path in (*class_paths(settings), *_named_classes(others)):
             check_import(path)
         _check_class("model", settings, others, StoppingModule)
@@ -158,7 +161,7 @@ class StoppingCLI(LightningCLI):
             default=True,
             help="fit: end with what gradient boosting gets on the same paths.",
         )
-        parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=_data_seed)
+        parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
         parser.link_arguments(
             "data", "model.init_args.inputs", compute_fn=self._inputs, apply_on="instantiate"
         )
@@ -188,7 +191,7 @@ class StoppingCLI(LightningCLI):
         try:
             super().instantiate_classes()
         except MisconfigurationException as error:  # of the trainer's own options
-            raise UserError(str(error)) from None
+            raise _refused_by_trainer(str(error).rstrip(".!")) from None
         except ValueError as error:
             if isinstance(error.__cause__, UserError):
                 raise error.__cause__ from None
@@ -440,10 +443,20 @@ def _subclasses(base: type) -> list[type]:
     return [base, *(cls for child in children for cls in _subclasses(child))]
 
 
-def _data_seed(seed: Any) -> int:
-    if isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"seed_everything must be an integer from 0, got {seed}")
-    return int(seed)
+def _refused_by_trainer(reason: str) -> UserError:
+    """Return the error for what Lightning says of the trainer's options."""
+    machine = re.search("accelerator|backend|devices", reason)
+    return UserError(
+        f"trainer: {reason}"
+        + ("; leave --trainer.accelerator and --trainer.devices out" if machine else "")
+    )
+
+
+def _check_seed(seed: Any) -> None:
+    """Refuse what NumPy cannot be seeded with."""
+    number = int(seed) if isinstance(seed, str) and seed.strip().isdecimal() else seed
+    if seed is not None:
+        check_integer("seed_everything", number, at_least=0, below=2**32)
 
 
 def be_quiet() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from lit_ios.checks import UserError, check_arguments, check_number
+from lit_ios.checks import UserError, check_arguments, check_integer
 from lit_ios.data_record import TableColumns
-from lit_ios.leaks import find_leaks, refuse_leaks
+from lit_ios.leaks import ask_about_static, find_leaks, refuse_leaks, static_names
 from lit_ios.policy import StoppingPolicy
 from lit_ios.policy.tables import Table, open_any, plain_names, plain_roles
 from lit_ios.readers import TableRoles
@@ -66,14 +66,17 @@ def fit(
         data_args: further arguments of the data: batch_size, include_time, oversampling, …
         **roles: further arguments of TableRoles: features, censored, missing, sort, time_unit, …
     """
-    check_number("epochs", epochs, at_least=1)
+    check_integer("epochs", epochs, at_least=1)
+    check_integer("seed", seed, at_least=0)
     known = _roles(path, time, stop, roles)
     source = open_any(table, known)
     columns = _columns(known, source.holds_dates(known.time, known.date_format))
     paths = source_paths(source, known, training=True)[0]
     _check_stops(paths.stopped)
     candidates = _candidates(model, paths.stopped, quick, model_args or {}, data_args or {})
-    refuse_leaks(find_leaks(paths, plain_names("keep", keep)))
+    known_early = plain_names("keep", keep)
+    refuse_leaks(find_leaks(paths, known_early))
+    ask_about_static(static_names(paths), known_early)
     with Bar(len(candidates), int(epochs), progress) as bar:
         taken, found = train_candidates(
             paths,

@@ -7,6 +7,7 @@ so the check names it and asks. Everything is measured on paths that did not cho
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -29,7 +30,7 @@ MOST_NAMED = 5  # with what is odd about them
 MOST_LISTED = 30
 BLOCK = 64  # columns that are copied at a time
 
-Kind = Literal["last row", "determines", "outcome", "length", "later"]
+Kind = Literal["last row", "row number", "determines", "outcome", "length", "later"]
 
 
 class Leak(NamedTuple):
@@ -77,6 +78,34 @@ def find_leaks(paths: TrajectorySet, keep: Sequence[str] = ()) -> list[Leak]:
     return found
 
 
+def static_names(paths: TrajectorySet) -> list[str]:
+    """Return the features that are the same on all rows of each path, but not of all paths."""
+    own = paths.states[paths.offsets[:-1]]
+    constant = ((own == own[0]) | (np.isnan(own) & np.isnan(own[0]))).all(axis=0)
+    return [paths.feature_names[i] for i in np.flatnonzero(paths.static & ~constant)]
+
+
+def ask_about_static(names: Sequence[str], keep: Sequence[str]) -> None:
+    """Ask whether features that are the same on all rows of a path are known when it begins.
+
+    Those that say less of the outcome than `find_leaks` asks for, such as another event later on,
+    cannot be told from honest ones.
+
+    Args:
+        names: of these features.
+        keep: those that are known.
+    """
+    asked = [name for name in names if name not in keep]
+    if asked:
+        more = f" and {len(asked) - MOST_LISTED} more" if len(asked) > MOST_LISTED else ""
+        warnings.warn(
+            f"the same on all rows of a path: {', '.join(asked[:MOST_LISTED])}{more}; leave out "
+            "what is not known when a path begins, such as outcomes (drop=['…']), and name what is "
+            "(keep=['…'])",
+            stacklevel=3,
+        )
+
+
 def refuse_leaks(leaks: Sequence[Leak]) -> None:
     """Ask the user about features that give the stop away."""
     if not leaks:
@@ -117,7 +146,7 @@ def _leak(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
     """Return what is suspicious about one feature, if anything is."""
     known = ~np.isnan(values)
     changed = (values[1:] != values[:-1]) & (known[1:] | known[:-1]) & frame.inner
-    leak = _last_row(name, changed, frame)
+    leak = _last_row(name, changed, frame) or _row_number(name, values, frame)
     if leak is None and not changed.any():
         leak = _outcome(name, values, frame) or _length(name, values, frame)
     elif leak is None:
@@ -139,6 +168,15 @@ def _last_row(name: str, changed: BoolArray, frame: _Frame) -> Leak | None:
         return None
     sentence = f"{name} changes almost only at the last row of stopped paths"
     return Leak(name, "last row", hits / changes, sentence)
+
+
+def _row_number(name: str, values: FloatArray, frame: _Frame) -> Leak | None:
+    """Look for a column that counts the rows of the whole table: paths keep off each other."""
+    steps = values[1:] - values[:-1]
+    counts = len(frame.paths) > 1 and frame.inner.any() and (steps[frame.inner] == 1).all()
+    if not counts or len(np.unique(values)) < len(values):
+        return None
+    return Leak(name, "row number", 1.0, f"{name} counts the rows of the whole table")
 
 
 def _determines(name: str, values: FloatArray, frame: _Frame) -> Leak | None:

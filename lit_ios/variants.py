@@ -92,6 +92,9 @@ def settings_by_name(words: list[str], role: str) -> tuple[list[str], list[str]]
     files = []
     for name in given:
         if name in known or name.endswith((".yaml", ".yml")):
+            if name not in known and not Path(name).exists():
+                there = ", ".join(sorted(known))
+                raise UserError(f"--{role}: there is no file {name}; there are {there}")
             files.append(known.get(name, name))
         else:
             others.append(f"--{role}={name}")  # of a class

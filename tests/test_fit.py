@@ -171,6 +171,12 @@ def test_roles_of_the_readers_are_passed_on():
     assert f"({STOPPED} stopped)" in repr(rule)
 
 
+@pytest.mark.parametrize("value", [1, 1.0, np.float64(1), np.int64(1)])
+def test_a_stop_value_may_be_a_number(value):
+    rule = fit_quickly(TABLE, stop_value=value, model="iqs", epochs=1)
+    assert f"({STOPPED} stopped)" in repr(rule)
+
+
 def test_gaps_are_imputed_by_the_rule():
     with pytest.raises(UserError, match="missing"):
         fit_quickly(make_table(gap=True))
@@ -279,6 +285,24 @@ def test_a_leak_is_asked_about():
     fit_quickly(leaking, keep=["days_left"], epochs=1)
 
 
+def test_features_that_are_the_same_on_all_rows_are_asked_about():
+    of_path = TABLE["patient"].astype("category").cat.codes % 3
+    table = TABLE.assign(clinic=of_path, age=70.0)
+    with pytest.warns(UserWarning, match=r"the same on all rows of a path: clinic; ") as caught:
+        fit_quickly(table, model="iqs", epochs=1)
+    assert len([one for one in caught if "of a path" in str(one.message)]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit_quickly(table.drop(columns="age"), model="iqs", epochs=1, keep=["clinic"])
+
+
+def test_misspelt_arguments_of_calibrate_are_answered_with_the_nearest(rule):
+    with pytest.raises(UserError, match="max_mis_rate; did you mean 'max_event_miss_rate'"):
+        rule.calibrate(FRESH, max_mis_rate=0.1)
+    with pytest.raises(UserError, match="pth; did you mean 'path'"):
+        rule.predict(FRESH, pth="patient")
+
+
 MISTAKES = {
     "misspelt column": (TABLE, {"path": "pateint"}, "no column 'pateint'; did you mean 'patient'"),
     "no rows": (TABLE[:0], {}, "has no rows"),
@@ -305,7 +329,21 @@ MISTAKES = {
     "a class for a model": (TABLE, {"model": StoppingPolicy},
                             "model must be the name of a variant"),
     "features in one word": (TABLE, {"features": "heat"}, r"write features=\['heat'\]"),
-    "epochs": (TABLE, {"epochs": 0}, "epochs must be a number of at least 1"),
+    "epochs": (TABLE, {"epochs": 0}, "epochs must be an integer of at least 1"),
+    "half an epoch": (TABLE, {"epochs": 2.5}, "epochs must be an integer of at least 1, got 2.5"),
+    "seed below 0": (TABLE, {"seed": -1}, "seed must be an integer of at least 0, got -1"),
+    "no seed": (TABLE, {"seed": None}, "seed must be an integer of at least 0, got None"),
+    "grouped": (TABLE.groupby("patient"), {}, "must be a DataFrame, .*, got DataFrameGroupBy$"),
+    "not yet read": (polars.from_pandas(TABLE).lazy(), {}, r"LazyFrame .*give table\.collect\(\)"),
+    "records": (TABLE.to_dict("records"), {}, r"got list: pandas\.DataFrame\(…\) makes one"),
+    "numbers and text": (TABLE.assign(heat=["high", *TABLE["heat"][1:]]), {},
+                         "column 'heat' holds values of several kinds: make them one"),
+    "durations": (TABLE.assign(day=pd.to_timedelta(range(len(TABLE)), "D")), {},
+                  r"times must be numbers or dates, not duration.*; write numbers"),
+    "the path as a feature": (TABLE, {"features": ["heat", "patient"]},
+                              "'patient' says which path it is .* take it out of features"),
+    "the outcome as a feature": (TABLE, {"features": ["heat", "died"]},
+                                 "'died' says which path it is or how it ended"),
     "misspelt argument of the module": (TABLE, {"model": "iqs", "model_args": {"hiden": [4]}},
                                         "there is no argument hiden; did you mean 'hidden'"),
     "misspelt argument of the data": (TABLE, {"data_args": {"batchsize": 4}},

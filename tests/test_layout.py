@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "scale": {"checks", "files", "policy", "readers"},
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
-    "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "testing",
+    "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "report", "testing",
     "training",
 }  # fmt: skip
 DEPLOYED = (
@@ -171,7 +171,7 @@ def test_listing_runs_loads_no_torch(tmp_path):
 PUBLIC = {
     "lit_ios": [
         "PathFolds", "StoppingClassifier", "StoppingPolicy", "Trajectory", "TrajectoryError",
-        "TrajectorySet", "fit",
+        "TrajectorySet", "__version__", "fit",
     ],
     "lit_ios.rule": [
         "AccumulateMemory", "ColumnEncoder", "ConditionEncoder", "Decisions", "Encoder",

@@ -8,7 +8,7 @@ import pytest
 
 from datamodules import ChangePointData, FatigueData, GainStoppingData
 from lit_ios.checks import UserError
-from lit_ios.leaks import Leak, find_leaks, refuse_leaks
+from lit_ios.leaks import Leak, find_leaks, refuse_leaks, static_names
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
@@ -278,3 +278,25 @@ def test_error_on_one_feature_is_one_sentence():
         "keep=['rul'] if it is known at the time of the decision"
     )
     refuse_leaks([])
+
+
+@pytest.mark.parametrize("first", [0, 1, 1000])
+def test_numbers_of_rows_are_named(first):
+    paths = honest_paths()
+    assert kinds(with_feature(paths, first + np.arange(len(paths.states)))) == {
+        "suspect": "row number"
+    }
+
+
+def test_rows_counted_within_each_path_are_honest():
+    paths = honest_paths()
+    assert kinds(with_feature(paths, paths.steps)) == {}
+
+
+def test_features_that_are_the_same_on_all_rows_of_a_path_are_listed():
+    paths = honest_paths()
+    clinic = with_feature(paths, per_row(paths, np.arange(len(paths)) % 3))
+    assert static_names(clinic) == ["suspect"]
+    assert static_names(with_feature(paths, np.ones(len(paths.states)))) == []
+    gaps = per_row(paths, np.where(np.arange(len(paths)) % 3, np.nan, 1.0))
+    assert static_names(with_feature(replace(paths, gaps=True), gaps)) == ["suspect"]

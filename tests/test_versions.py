@@ -5,7 +5,11 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
+import yaml
 from repository import ROOT
+
+import lit_ios
 
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([\w.+]+)", re.M)
 
@@ -49,3 +53,20 @@ def test_other_versions_take_the_place_of_the_oldest():
     plain, other = pins(oldest().stdout), pins(oldest("torch==9.9", "onnxscript==8.8").stdout)
     assert other == plain | {"torch": "9.9", "onnxscript": "8.8"}
     assert "does not name nothing" in oldest("nothing==1").stderr
+
+
+def test_citation_and_changelog_name_the_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == lit_ios.__version__
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert newest[1] == lit_ios.__version__
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=str)
+def test_workflows_call_targets_that_exist(file):
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    jobs = yaml.safe_load(file.read_text())["jobs"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    called = {name for command in commands for name in re.findall(r"make ([\w-]+)", command)}
+    assert called <= targets
+    assert called or "bash .ci/run" in commands

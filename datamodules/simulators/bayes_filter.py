@@ -55,37 +55,43 @@ def stopped_probability(
 def _probabilities(
     paths: TrajectorySet, some: slice, before: Law, after: Law, starts: IntArray, changes: IntArray
 ) -> FloatArray:
+    """Sum the weights of all c row by row: those at most b + k share what comes after row k."""
     lengths, begins, ends = (
         np.atleast_1d(v[some]) for v in (paths.lengths, paths.offsets[:-1], paths.offsets[1:])
     )
     seen: BoolArray = np.arange(lengths.max()) < lengths[:, None]  # (P, K)
     x: FloatArray = np.zeros(seen.shape)
     x[seen] = paths.states[begins[0] : ends[-1], 0]
-    index = starts[:, None] + np.arange(x.shape[1])  # (S, K) of the process
     first = 2 if any((*before[2:], *after[2:])) else 0  # rows that say something
-    old, new = (_cumulative(x, index, law, first) for law in (before, after))  # (P, S, K)
-    total = np.full((len(x), x.shape[1]), -np.inf)  # log Σ of all weights
-    stopped = np.full(total.shape, -np.inf)  # and of those whose expert has stopped
-    for c in changes:
-        since = np.clip(c - starts, 0, x.shape[1])  # (S,) first row under the new law
-        prior = np.take_along_axis(old, since[None, :, None], axis=2)  # (P, S, 1)
-        later = new - np.take_along_axis(new, since[None, :, None], axis=2)
-        changed = index >= c  # (S, K)
-        weight = np.where(changed, prior + later[..., 1:], old[..., 1:])  # (P, S, K)
-        total = np.logaddexp(total, np.logaddexp.reduce(weight, axis=1))
-        weight = np.where(index >= c + 1, weight, -np.inf)
-        stopped = np.logaddexp(stopped, np.logaddexp.reduce(weight, axis=1))
-    return np.asarray(np.exp(stopped - total)[seen])
+    old, new = (_densities(x, starts, law, first) for law in (before, after))  # each (K, P, S)
+    probability = np.empty((x.shape[1], len(x)))
+    with np.errstate(divide="ignore"):  # log 0 is meant
+        is_change = np.log(np.isin(np.arange(starts.max() + x.shape[1]), changes))
+        changed = np.log(_count(changes < starts[:, None])) * np.ones((len(x), 1))  # (P, S)
+        unchanged = np.zeros(changed.shape)  # Π f₀, of any c that is yet to come
+        for k in range(x.shape[1]):
+            stopped = changed + new[k]  # Σ of w over c ≤ b + k − 1
+            changed = np.logaddexp(stopped, unchanged + is_change[starts + k] + new[k])
+            unchanged = unchanged + old[k]
+            later = np.log(_count(changes > starts[:, None] + k))  # (S,)
+            total = np.logaddexp.reduce(np.logaddexp(changed, unchanged + later), axis=1)
+            probability[k] = np.exp(np.logaddexp.reduce(stopped, axis=1) - total)
+    return np.asarray(probability.T[seen])
 
 
-def _cumulative(x: FloatArray, index: IntArray, law: Law, first: int) -> FloatArray:
-    """Return Σ_{j<k} log f(x_j | past, index), k = 0 … K; (P, K), (S, K) → (P, S, K + 1)."""
+def _count(which: BoolArray) -> FloatArray:
+    return np.asarray(which.sum(axis=1), dtype=np.float64)
+
+
+def _densities(x: FloatArray, starts: IntArray, law: Law, first: int) -> FloatArray:
+    """Return log f(x_k | past, b + k) but for a constant; (P, K), (S,) → (K, P, S)."""
     past = np.pad(x, ((0, 0), (2, 0)))
     expected = law.mean + law.lag1 * past[:, 1:-1] + law.lag2 * past[:, :-2]  # (P, K)
-    deviation = (x - expected)[:, None] - np.sin(index)  # (P, S, K)
-    density = -0.5 * (deviation / law.deviation) ** 2 - np.log(law.deviation)
-    density[..., :first] = 0.0
-    return np.pad(np.cumsum(density, axis=2), ((0, 0), (0, 0), (1, 0)))
+    phase = np.sin(starts + np.arange(x.shape[1])[:, None])  # (K, S)
+    deviation = (x - expected).T[:, :, None] - phase[:, None, :]
+    density: FloatArray = -0.5 * (deviation / law.deviation) ** 2 - np.log(law.deviation)
+    density[:first] = 0.0
+    return density
 
 
 def best_threshold(scores: FloatArray, paths: TrajectorySet) -> float:

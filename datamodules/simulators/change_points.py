@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -76,11 +76,10 @@ class ChangePoint:
         """P(c + 1 is reached | the path's rows so far) less the best threshold; (N,)."""
         return self._stopped_probability(paths) - self.threshold
 
-    @cached_property
+    @property
     def threshold(self) -> float:
         """The probability at which stopping scores best on paths of its own, fixed seed."""
-        paths = self.simulate(CALIBRATION_PATHS, np.random.default_rng(CALIBRATION_SEED))
-        return best_threshold(self._stopped_probability(paths), paths)
+        return _threshold(self)
 
     def _values(self, noise: FloatArray, change: IntArray) -> FloatArray:
         """Run the recursion from x_{−1} = x_{−2} = 0 on; (P, T), (P,) → (P, T)."""
@@ -95,3 +94,9 @@ class ChangePoint:
     def _stopped_probability(self, paths: TrajectorySet) -> FloatArray:
         starts = np.arange(self.points // 2 + 1)
         return stopped_probability(paths, *LAWS[self.problem], starts, self.changes)
+
+
+@cache
+def _threshold(simulator: ChangePoint) -> float:
+    paths = simulator.simulate(CALIBRATION_PATHS, np.random.default_rng(CALIBRATION_SEED))
+    return best_threshold(simulator._stopped_probability(paths), paths)

@@ -119,6 +119,18 @@ def path_table(decided: pa.Table) -> pa.Table:
     return joined.drop_columns(["number"])
 
 
+def decision_files(file: Path) -> list[Path]:
+    """Return the file of decisions, and that of the paths beside it."""
+    return [file, file.with_stem(f"{file.stem}_paths")]
+
+
+def refuse_own_table(output: Path, table: str | Path) -> None:
+    """Refuse to write decisions onto the table that they are made on."""
+    for target in decision_files(output):
+        if target.exists() and Path(table).exists() and target.samefile(table):
+            raise UserError(f"--output: {target} is the table that is read: name another file")
+
+
 def write_decisions(decided: pa.Table, file: Path, safe_csv: bool = False) -> list[Path]:
     """Write decisions to a .csv or .parquet file, and what became of each path beside it.
 
@@ -128,7 +140,7 @@ def write_decisions(decided: pa.Table, file: Path, safe_csv: bool = False) -> li
         safe_csv: mark text that a spreadsheet would take for a formula.
     """
     check_ending(file)
-    files = [file, file.with_stem(f"{file.stem}_paths")]
+    files = decision_files(file)
     with contextlib.ExitStack() as stack:  # both or neither
         streams = [stack.enter_context(replacing(target)) for target in files]
         for table, stream in zip((decided, path_table(decided)), streams, strict=True):

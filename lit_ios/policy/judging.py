@@ -139,6 +139,12 @@ class Judge(LoadedRule):
         known = table_roles(self.rule.encoder, self.table, path, time, **roles)
         return source_paths(open_any(table, known), known, training=False)[0]
 
+    def labelled(
+        self, table: Table, path: str | None = None, time: str | None = None, **roles: Any
+    ) -> TrajectorySet:
+        """Return the paths of a table with their stops; arguments as for `calibrate`."""
+        return self._labelled(table, path, time, **roles)[0]
+
     def _labelled(
         self,
         data: Table | TrajectorySet,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -30,19 +31,33 @@ def as_arrow(table: Table) -> pa.Table:
             made = table if isinstance(table, pa.Table) else pa.table(table)
         return pa.table([_plain(column) for column in made.columns], made.column_names)
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise UserError(
-            f"a table must be a DataFrame, an Arrow table, a dictionary of columns or a file, got "
-            f"{type(table).__name__}: {error}"
-        ) from None
+        if mixed := re.search(r"Conversion failed for column (.+) with type object", str(error)):
+            raise UserError(
+                f"column {mixed[1]!r} holds values of several kinds: make them one, e.g. with "
+                "pandas.to_numeric(…) or astype(str)"
+            ) from None
+        raise _no_table(table) from None
 
 
 def _check_shape(table: Table) -> None:
-    """Refuse a single column for a table."""
+    """Refuse a single column for a table, and what is not a table yet."""
     kind = type(table).__name__
     if kind in ("Series", "ChunkedArray", "Index"):
         raise UserError(f"a table is needed, got a single column ({kind}): give the DataFrame")
+    if kind == "LazyFrame":
+        raise UserError("a LazyFrame has not been read yet: give table.collect()")
     if _is_pandas(table):  # pandas' own sentence lists all names
+        if kind != "DataFrame":
+            raise _no_table(table)
         check_names("the table", [str(name) for name in table.columns], None)
+
+
+def _no_table(table: Table) -> UserError:
+    made = ": pandas.DataFrame(…) makes one" if isinstance(table, list) else ""
+    return UserError(
+        "a table must be a DataFrame, an Arrow table, a dictionary of columns or a file, got "
+        f"{type(table).__name__}{made}"
+    )
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -92,13 +107,18 @@ def table_roles(
     )
     if path is None or time is None:
         raise UserError("name the columns of paths and times: path='…', time='…'")
-    named = {"path", "time", "features", "categories"}  # by path, time and the rule
-    check_arguments(roles, {field.name for field in fields(TableRoles)} - named)
+    check_roles(roles)
     given = plain_roles(path=path, time=time, **roles)
     return TableRoles(
         features=encoder.columns, categories=encoder.categories,
         **(_as_trained(trained, given) | given),
     )  # fmt: skip
+
+
+def check_roles(roles: Iterable[str], own: Iterable[str] = ()) -> None:
+    """Refuse keywords that say nothing of a table; `own` are others that may have been meant."""
+    by_rule = {"features", "categories"}
+    check_arguments(roles, {field.name for field in fields(TableRoles)} - by_rule | {*own})
 
 
 def plain_roles(**roles: Any) -> dict[str, Any]:
@@ -112,6 +132,8 @@ def plain_roles(**roles: Any) -> dict[str, Any]:
     for name in ("features", "drop"):
         if name in given:
             given[name] = plain_names(name, given[name])
+    if "stop_value" in given:  # checkpoints keep it as text
+        given["stop_value"] = str(given["stop_value"])
     if "events" in given and not isinstance(given["events"], str | Path):
         given["events"] = as_arrow(given["events"])
     return given

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -74,6 +75,7 @@ class Thresholds(Judge):
                 twice. Where rows hold few different numbers, fresh paths can be the same.
             **roles: further arguments of TableRoles: stop, censored, sort, missing.
         """
+        self._check_roles(roles, self.calibrate)
         wanted = [*promises, *short_forms(
             max_event_miss_rate, max_false_alarm_rate, confidence, miss_cost, time_cost, alarm_cost
         )]  # fmt: skip
@@ -121,6 +123,7 @@ class Thresholds(Judge):
             lead: time by which a stop must come before the event; by default as in training.
             **roles: further arguments of TableRoles.
         """
+        self._check_roles(roles, self.frontier)
         check_number("draws", draws, at_least=1)
         paths, _ = self._labelled(data, path, time, **roles)
         if not paths.stopped.any():
@@ -130,3 +133,12 @@ class Thresholds(Judge):
         margins = self._margins(paths, roles.get("missing"))
         batch = path_batch(paths, lead=self.lead if lead is None else lead)
         return frontier_curve(margins, batch, self.threshold, draws, seed)
+
+    @staticmethod
+    def _check_roles(roles: dict[str, Any], method: Callable[..., Any]) -> None:
+        """Answer misspelt arguments with the nearest one of the method."""
+        if roles:
+            from lit_ios.policy.tables import check_roles
+
+            own = inspect.signature(method).parameters
+            check_roles(roles, set(own) - {"data", "promises", "roles"})

@@ -77,7 +77,7 @@ def parser_of(command: str, program: str = "lit-ios") -> Parser:
 
 
 def _add_table(parser: Parser, command: str) -> None:
-    if command != "frontier":
+    if command not in ("frontier", "report"):
         parser.add_argument("file", nargs="?", metavar="FILE", help="a table, or a folder of them")
     parser.add_argument("--data", metavar="FILE", help="the table")
     group = parser.add_argument_group("of the table (default: as in training)")
@@ -181,6 +181,13 @@ def _add_frontier(parser: Parser) -> None:
     )
 
 
+def _add_report(parser: Parser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders or checkpoints")
+    parser.add_argument(
+        "--output", type=Path, help="(default: report.html in the run folder, or here for several)"
+    )
+
+
 def _add_predict(parser: Parser) -> None:
     parser.add_argument(
         "--output", type=Path, default=Path("decisions.csv"),
@@ -280,6 +287,7 @@ _ADD = {
     "explain": _add_explain,
     "export": _add_export,
     "monitor": _add_monitor,
+    "report": _add_report,
     "serve": _add_serve,
     "runs": _add_runs,
 }

@@ -143,6 +143,24 @@ def frontier(options: Namespace) -> None:
     print(f"figure  {options.output}")
 
 
+def report(options: Namespace) -> None:
+    """Write a page on one or several runs, judged on their test paths or on a table."""
+    from lit_ios.report import RunFacts, write_report
+
+    found = []
+    for run in options.runs:
+        checkpoint = find_checkpoint(run)
+        policy = StoppingPolicy.load(checkpoint, options.allow)
+        data, columns = _data(options, checkpoint, "test")
+        paths = data if isinstance(data, TrajectorySet) else policy.labelled(data, **columns)
+        of = "test paths" if options.data is None else f"paths of {Path(options.data).name}"
+        found.append(RunFacts(checkpoint, policy, paths, of))
+    single = found[0].folder / "report.html" if len(found) == 1 else Path("report.html")
+    file = options.output or single
+    write_report(found, file)
+    print(f"report  {file}")
+
+
 def _point(chosen: OperatingPoint, unit: str) -> str:
     """Say what a threshold does."""
     words = f"event-miss rate {chosen.event_miss_rate:.4f}"
@@ -153,8 +171,9 @@ def _point(chosen: OperatingPoint, unit: str) -> str:
 
 def predict(options: Namespace) -> None:
     """Decide on every row of a table."""
-    from lit_ios.policy.decision_tables import ENDINGS, write_decisions
+    from lit_ios.policy.decision_tables import ENDINGS, refuse_own_table, write_decisions
 
+    refuse_own_table(options.output, options.data)
     checkpoint = to_decide_by(options.run)
     if Path(options.data).is_dir() and options.output.suffix not in ENDINGS:
         _predict_folder(checkpoint, options)
@@ -287,4 +306,5 @@ COMMANDS = {
     "explain": explain,
     "export": export,
     "monitor": monitor,
+    "report": report,
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from importlib import metadata
 from typing import Any
 
+from lit_ios import __version__
 from lit_ios.checks import UserError, nearest
 from lit_ios.program.short import as_options
 from lit_ios.program.usage import TRAINING, USES, help_of, usage
@@ -43,7 +43,7 @@ def run(words: list[str], program: str = "lit-ios") -> Any:
         print(usage(program), end="")
         return None
     if words[0] == "--version":
-        print(f"lit-ios {metadata.version('lit-ios')}")
+        print(f"lit-ios {__version__}")
         return None
     command = words[0]
     if command not in COMMANDS:

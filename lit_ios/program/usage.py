@@ -18,6 +18,7 @@ USES = {
     "explain": "say what the margin at a stop is made of",
     "export": "write the policy for other programs",
     "monitor": "say whether finished paths still look like those of calibration",
+    "report": "write what one or several runs came to as a page",
     "serve": "decide on live paths over HTTP, and keep them through restarts",
     "runs": "list the runs below a folder with their scores",
 }
@@ -33,6 +34,7 @@ GRAMMAR = {
     "explain": "RUN [FILE] --of PATH [options]",
     "export": "RUN OUT",
     "monitor": "RUN FILE [options]",
+    "report": "RUN … [options]",
     "serve": "RUN [options]",
     "runs": "[FOLDER] [options]",
 }

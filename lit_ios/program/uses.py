@@ -15,6 +15,7 @@ ENDINGS = {
     "explain": (".png", ".pdf", ".svg"),
     "monitor": (".png", ".pdf", ".svg"),
     "predict": (".csv", ".parquet"),
+    "report": (".html",),
 }
 
 
@@ -26,7 +27,7 @@ def use(words: list[str]) -> None:
     """
     command = words[0]
     options = parser_of(command).read(words[1:])
-    if command not in ("inspect", "runs", "frontier"):
+    if command not in ("inspect", "runs", "frontier", "report"):
         _take_run(options, command)
     if command not in ("export", "runs", "serve"):
         _take_file(options, command)

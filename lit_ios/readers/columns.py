@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from lit_ios.trajectories import FloatArray, IntArray
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 MOST_CATEGORIES = 100
+FEW_CATEGORIES = 10  # up to which texts such as 10mg may well be categories
 
 
 class Source:
@@ -112,18 +114,11 @@ class Source:
         if self.is_text(column):
             row = self._first_text(column)
             text = values[row].as_py()
-            comma = looks_like_a_decimal_comma(str(text))
-            hint = "set decimal=',' if all are written so" if comma else "correct the cell"
-            raise TableError(f"{self.where(column, row)}: not a number: {text!r}; {hint}")
+            raise TableError(f"{self.where(column, row)}: not a number: {text!r}; {_hint(text)}")
         kind = values.type
         if pa.types.is_null(kind):
             return np.full(len(values), np.nan)
-        if not (
-            pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_boolean(kind)
-            or pa.types.is_decimal(kind)
-        ):
+        if not _is_numeric(kind):
             raise TableError(
                 f"{self.name}, column {column!r}: a feature must be numbers or text, got {kind}; "
                 f"leave the column out with drop={[column]}"
@@ -189,10 +184,12 @@ class Source:
                 f"{values[row].as_py()!r}; say how dates are written, e.g. "
                 "date_format='%d.%m.%Y'"
             )
-        if pa.types.is_boolean(kind):
+        if pa.types.is_boolean(kind) or not _is_numeric(kind):
+            what = "true or false" if pa.types.is_boolean(kind) else f"{kind}"
             raise TableError(
-                f"{self.name}, column {column!r}: times must be numbers or dates, not true or "
-                "false; name another column: time='…'"
+                f"{self.name}, column {column!r}: times must be numbers or dates, not {what}; "
+                "write numbers, such as hours since the path began, or name another column: "
+                "time='…'"
             )
         times = self.numbers(column).astype(np.float64)
         if not np.isfinite(times).all():
@@ -200,6 +197,12 @@ class Source:
             raise TableError(
                 f"{self.where(column, row)}: time must be finite, got {times[row]}; correct it, "
                 "or drop the row"
+            )
+        if are_compact_dates(times):
+            warnings.warn(
+                f"{self.name}, column {column!r}: {times[0]:.0f} and so on are taken as numbers, "
+                "though they look like dates: set date_format='%Y%m%d' if they are",
+                stacklevel=2,
             )
         return times
 
@@ -274,6 +277,15 @@ class Source:
     def categories(self, column: str) -> list[str]:
         """Return the distinct values of a categorical column, sorted."""
         found = sorted(x for x in pc.unique(self.texts(column)).to_pylist() if x is not None)
+        marked = len(found) > FEW_CATEGORIES and all(map(is_marked_number, found))
+        if marked:
+            text = (
+                f"{self.name}, column {column!r}: {len(found)} different texts such as "
+                f"{found[0]!r}, which look like numbers: write numbers alone to have them as such"
+            )
+            if len(found) > MOST_CATEGORIES:
+                raise TableError(f"{text}, or leave the column out with drop={[column]}")
+            warnings.warn(f"{text}; they are taken as categories", stacklevel=2)
         if len(found) > MOST_CATEGORIES:
             raise TableError(
                 f"{self.name}, column {column!r}: {len(found)} different texts are names, not "
@@ -302,6 +314,34 @@ _NAMES = (
 )
 
 
+def _is_numeric(kind: pa.DataType) -> bool:
+    """Whether values of a kind are taken as numbers."""
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal,
+             pa.types.is_null)  # fmt: skip
+    return any(test(kind) for test in tests)
+
+
+def _hint(text: str) -> str:
+    """Say what to do about a cell that is no number."""
+    if looks_like_a_decimal_comma(text):
+        return "set decimal=',' if all are written so"
+    if not any(map(str.isalnum, text)):
+        return "leave the cell empty if the value is missing, or correct it"
+    return "write the number alone, without marks" if is_marked_number(text) else "correct the cell"
+
+
+def is_marked_number(text: str) -> bool:
+    """Whether a text is a number with a unit, a currency, a percent sign or marks of thousands."""
+    return not is_number(text) and _MARKED.fullmatch(text) is not None
+
+
+def are_compact_dates(times: FloatArray) -> bool:
+    """Whether numbers look like dates such as 20240330: all of them."""
+    days, months, years = times % 100, times // 100 % 100, times // 10_000
+    as_dates = (years >= 1900) & (years < 2100) & (months >= 1) & (months <= 12) & (days >= 1)
+    return bool((as_dates & (days <= 31) & (times == np.floor(times))).all())
+
+
 def _numeric(text: str) -> bool:
     """Whether a text is a number, maybe one that cannot be read."""
     others = looks_like_a_decimal_comma(text) or _HEXADECIMAL.fullmatch(text)
@@ -313,6 +353,8 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
+_UNIT = r"[^\W\d_]{0,5}[%°$€£¥/]?[^\W\d_]{0,5}"
+_MARKED = re.compile(rf"\s*[$€£¥]?\s*[+-]?\d{{1,3}}(([,' ]\d{{3}})+|\d*)([.,]\d+)?\s*{_UNIT}\s*")
 _HEXADECIMAL = re.compile(r"\s*0x[0-9a-f]+\s*", re.I | re.A)
 _NUMBER = re.compile(
     r"[ \t]*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan))[ \t]*", re.I | re.A

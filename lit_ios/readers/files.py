@@ -226,12 +226,13 @@ def _read_csv(
     except UnicodeDecodeError:
         raise TableError(f"{file}: the header is not UTF-8; save the file as UTF-8") from None
     except (pa.ArrowException, OSError, EOFError) as error:
+        if "Empty CSV" in str(error):
+            raise TableError(f"{file}: all lines are empty; write the table again") from None
         if refused:
             row = refused[0]
             raise TableError(
                 f"{file}, row {row.number - 1}: {row.actual_columns} fields where the header has "
-                f"{row.expected_columns}; put text that holds {written.separator!r} into quotes, "
-                "or say what separates columns, e.g. separator=';'"
+                f"{row.expected_columns}; {_ragged(row.expected_columns, written)}"
             ) from None
         if "UTF8" in str(error) and as_text:
             raise TableError(
@@ -240,6 +241,19 @@ def _read_csv(
         raise _unreadable(file, "CSV", error) from None
     check_names(file, names, wanted)
     return table if wanted is None else table.select(wanted)
+
+
+def _ragged(expected: int, written: Dialect) -> str:
+    """Say what may be wrong with a row of more or fewer fields than the header."""
+    if expected == 1:
+        return (
+            "delete what stands above the line that names the columns, or say what separates "
+            "columns, e.g. separator=';'"
+        )
+    return (
+        f"put text that holds {written.separator!r} into quotes, or say what separates columns, "
+        "e.g. separator=';'"
+    )
 
 
 def _hexadecimal_as_text(table: pa.Table, texts: pa.Table) -> pa.Table:
@@ -260,13 +274,22 @@ def check_names(file: str | Path, names: list[str], wanted: Sequence[str] | None
             f"{file}: more than one column is named {_listed(sorted(twice))}; rename all but one"
         )
     if "" in names:
-        raise TableError(
-            f"{file}: column {names.index('') + 1} has no name; give it one in the header"
-        )
+        raise TableError(f"{file}: {_nameless(names)}")
     known = set(names)
     absent = [name for name in wanted or () if name not in known]
     if absent:
         raise TableError(f"{file}: {absence(absent, names)}")
+
+
+def _nameless(names: Sequence[str]) -> str:
+    """Say which column has no name, and how that may have come about."""
+    number = names.index("") + 1
+    if number == 1:
+        how = "; numbers of rows are left out by df.to_csv(…, index=False), in R row.names=FALSE"
+    else:
+        last = number == len(names)
+        how = ", or take the separator away from the ends of the lines" if last else ""
+    return f"column {number} has no name; give it one in the header{how}"
 
 
 def _are_values(names: Sequence[str]) -> bool:

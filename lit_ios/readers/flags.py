@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lit_ios.checks import did_you_mean
 from lit_ios.readers.columns import Source, is_number
 from lit_ios.readers.files import TableError
 from lit_ios.trajectories import BoolArray
@@ -17,7 +20,15 @@ WORDS = [("0", "1"), ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), (
 def read_stops(source: Source, column: str, value: str | float | None = None) -> BoolArray:
     """Return where a column says stop; `value` is what means it, where it is not yes."""
     hint = "correct the cell, or say what means stop: stop_value='…'"
-    return _read(source, column, value, hint)
+    found = _read(source, column, value, hint)
+    if value is not None and not found.any():
+        there = {str(text) for text in pc.unique(source.texts(column)).to_pylist()}
+        warnings.warn(
+            f"{source.name}, column {column!r}: no cell is {str(value)!r}, which is to mean a stop"
+            f"{did_you_mean(value, there)}",
+            stacklevel=2,
+        )
+    return found
 
 
 def read_flags(source: Source, column: str) -> BoolArray:

@@ -96,6 +96,12 @@ class TableRoles:
             )
         if self.events is not None and self.event_time is not None:
             raise UserError("times of events are given by events or by event_time, not by both")
+        named = (self.path, self.stop, self.censored, self.event_time)
+        for name in {*(self.features or ())} & {*named}:
+            raise UserError(
+                f"{name!r} says which path it is or how it ended, so it cannot be a feature: take "
+                "it out of features"
+            )
         both = sorted({*self.drop} & {*(self.features or ()), *self.others})
         if both:
             raise UserError(f"{both[0]!r} is dropped and used at once; take it out of one of them")

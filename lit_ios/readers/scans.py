@@ -13,6 +13,7 @@ import pyarrow.parquet as pa_parquet
 
 from lit_ios.readers.limits import LONGEST_LINE, Limits
 
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # what Excel calls Unicode text
 BLOCK = 1 << 20  # bytes that are looked at at a time
 
 
@@ -44,6 +45,8 @@ def scan(file: Path, separator: bytes, limits: Limits) -> Marks:
     decoder, is_utf8 = codecs.getincrementaldecoder("utf-8")(), True
     with pa.input_stream(file, buffer_size=BLOCK) as stream:
         while block := stream.read(BLOCK):
+            if not size and block.startswith(_UTF16):
+                raise ScanError("the file is written in UTF-16; save it as UTF-8")
             is_utf8 = is_utf8 and _decodes(decoder, block)
             quotes += _count(b'"', block)
             joined = block if hexadecimal or last != b"0" else last + block

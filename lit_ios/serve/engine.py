@@ -18,7 +18,7 @@ from typing import Any
 from lit_ios.checks import UserError
 from lit_ios.serve.batch import Batch, State
 from lit_ios.serve.jobs import Job, Problem, Take
-from lit_ios.serve.judging import Sheaf, take_rows
+from lit_ios.serve.judging import take_rows
 from lit_ios.serve.metrics import Metrics
 
 MOST_ROWS = 20_000  # of a batch
@@ -135,7 +135,8 @@ class Engine:
 def _reset(job: Job) -> None:
     job.refused = None
     if isinstance(job, Take):
-        job.sheaves = [Sheaf(one.name, one.rows) for one in job.sheaves]
+        for sheaf in job.sheaves:
+            sheaf.reset()
 
 
 def _answer(jobs: list[Any]) -> None:

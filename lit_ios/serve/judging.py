@@ -66,6 +66,10 @@ class Sheaf:
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
         self.name, self.rows = name, rows
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what became of the rows, to try again."""
         self.answers: list[str] = []  # JSON, one for each row
         self.repeated = 0
         self.refused: Refused | None = None

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from callbacks.summary import _intervals, _table
+from callbacks.summary import _intervals, _number, _table
 from callbacks.words import Judged, few_paths, next_steps, time_label, verdict
 from lit_ios.batches import path_batch
 from lit_ios.data_record import TableColumns
@@ -183,3 +183,10 @@ def test_intervals_are_the_exact_ones_of_the_test_paths():
         exact = stats.binomtest(k, n).proportion_ci(0.95, "exact")
         assert found[name] == pytest.approx((exact.low, exact.high))
     assert found["time_to_event_mean"] == pytest.approx(stats.t(26, 2.0, 0.1).interval(0.95))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0.0000"), (1.643e-4, "0.000164"), (0.5, "0.5000"), (2e-9, "2e-09")]
+)
+def test_small_rates_keep_their_digits(value, text):
+    assert _number(value).strip() == text

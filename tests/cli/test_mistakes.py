@@ -17,6 +17,7 @@ def table(tmp_path, monkeypatch):
     (tmp_path / "rows.txt").write_text(f"unit,day,heat\n{rows}\n")
     (tmp_path / "broken.yaml").write_text(f"a: {SECRET}\nb: [{SECRET}\n")
     (tmp_path / "modle.yaml").write_text("trainer:\n  max_epchs: 3\n")
+    (tmp_path / "seed.yaml").write_text("seed_everything: true\n")
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
 
@@ -87,6 +88,17 @@ PARSED = [  # said by LightningCLI's parser, in our words
         "--missing must be one of",
     ),
     ("fit --model do_iqs_bl", "--model: there is no 'do_iqs_bl'; did you mean do_iqs_lb?"),
+    ("fit --model ./nope.yaml", "--model: there is no file ./nope.yaml; there are classifier,"),
+    ("fit --seed_everything -1", "seed_everything must be an integer of at least 0 and below"),
+    ("fit --seed_everything=one", "seed_everything must be an integer of at least 0 and below"),
+    ("fit --seed_everything 99999999999", "seed_everything must be an integer of at least 0"),
+    ("fit --config seed.yaml", "seed_everything must be an integer of at least 0 and below"),
+    ("fit --trainer.max_epochs -3", "trainer: `max_epochs` must be a non-negative integer"),
+    (
+        "fit --trainer.devices 0",
+        "trainer: `Trainer(devices='0')` value is not a valid input using cpu accelerator; leave "
+        "--trainer.accelerator and --trainer.devices out",
+    ),
     (
         "fit --model nope",
         "--model: there is no 'nope'; there are auto, classifier, classifier_smote, do_iqs,",

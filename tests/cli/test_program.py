@@ -118,6 +118,26 @@ def test_run_and_table_of_predict_may_come_anywhere(run, tmp_path, monkeypatch):
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
 
 
+@pytest.mark.parametrize("output", ["new.csv", "./new.csv", "link.csv"])
+def test_decisions_are_not_written_onto_their_table(run, output, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    before = write_pumps(tmp_path / "new.csv", units=3, seed=1).read_bytes()
+    Path("link.csv").symlink_to("new.csv")
+    for words in ([run, "new.csv"], [run, "--data.init_args.file=new.csv"]):
+        assert main(["predict", *map(str, words), "--output", output]) == 1
+        assert "is the table that is read: name another file" in capsys.readouterr().err
+    assert Path("new.csv").read_bytes() == before
+
+
+def test_first_stops_are_not_written_onto_the_table(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    before = write_pumps(tmp_path / "new_paths.csv", units=3, seed=1).read_bytes()
+    assert main(["predict", str(run), "new_paths.csv", "--output", "new.csv"]) == 1
+    assert "new_paths.csv is the table that is read" in capsys.readouterr().err
+    assert Path("new_paths.csv").read_bytes() == before
+    assert not Path("new.csv").exists()
+
+
 def test_predict_without_a_table_decides_on_the_runs_test_paths(run, tmp_path):
     cli = quietly("predict", run, f"--runs_dir={tmp_path}", f"--output={tmp_path / 'd.csv'}")
     with open(tmp_path / "d.csv") as stream:

@@ -15,6 +15,7 @@ from lit_ios.policy.tables import open_any, table_roles
 from lit_ios.readers import TableRoles
 from lit_ios.readers.table import source_paths
 from lit_ios.rule import ColumnEncoder
+from lit_ios.trajectories import TrajectoryError
 
 GIVEN = {
     "stop": "end", "stop_value": "dead", "date_format": "%d.%m.%Y", "time_unit": "days",
@@ -92,3 +93,36 @@ def test_events_and_dropped_columns_are_used_in_all_splits(tmp_path: Path) -> No
         np.testing.assert_array_equal(paths.event_times, np.where(dead, 2.5, np.nan))
     data.for_prediction()
     assert len(data.splits.test) == 20
+
+
+def table_of_paths(file: Path, first: int, count: int, prefix: str = "p") -> str:
+    """Write paths that are the same whenever they have the same number, whatever their name."""
+    rows = ["id,day,x,end"]
+    for number in range(first, first + count):
+        noise = np.random.default_rng(number).normal(size=6)
+        rows += [f"{prefix}{number},{day},{x},{int(day == 5)}" for day, x in enumerate(noise)]
+    file.write_text("\n".join(rows) + "\n")
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("part", "first", "prefix", "met"),
+    [("test", 0, "p", 20), ("test", 0, "renamed", 20), ("test", 15, "p", 5), ("val", 18, "p", 2),
+     ("test", 20, "p", 0), ("val", 20, "p", 0)],
+)  # fmt: skip
+def test_paths_of_another_file_that_are_trained_on_are_refused(
+    part: str, first: int, prefix: str, met: int, tmp_path: Path
+) -> None:
+    other = {"test": "val", "val": "test"}[part]
+    files = {
+        f"{part}_file": table_of_paths(tmp_path / "other.csv", first, 20, prefix),
+        f"{other}_file": table_of_paths(tmp_path / "fresh.csv", 100, 20),
+    }
+    data = TableData(
+        file=table_of_paths(tmp_path / "my.csv", 0, 20), path="id", time="day", stop="end", **files
+    )
+    if met:
+        with pytest.raises(TrajectoryError, match=f"{part}_file: {met} of the 20 paths in .*other"):
+            data.setup("fit")
+    else:
+        data.setup("fit")

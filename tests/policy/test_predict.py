@@ -122,7 +122,7 @@ def test_columns_must_be_named_where_training_did_not():
 
 
 def test_many_rows_are_judged_by_parts_as_at_once(monkeypatch):
-    from lit_ios.policy import policy as module
+    from lit_ios.policy import judging as module
 
     policy, frame = make_policy(), as_frame(random_paths(30))
     names = {"path": "unit", "time": "day"}

@@ -234,3 +234,31 @@ def test_refused_file_is_left_as_it_was_and_nothing_is_written(tmp_path: Path) -
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
         "table.csv": GOOD + "b,1\n"
     }
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-be"])
+def test_utf16_is_named(tmp_path: Path, coding: str) -> None:
+    mark = "" if coding == "utf-16" else "\ufeff"
+    message = refusal_of(tmp_path, (mark + GOOD).encode(coding))
+    assert message == "PLACE: the file is written in UTF-16; save it as UTF-8"
+
+
+@pytest.mark.parametrize("text", ["\n\n\n", "\r\n\r\n"])
+def test_file_of_empty_lines_is_refused(tmp_path: Path, text: str) -> None:
+    assert refusal_of(tmp_path, text) == "PLACE: all lines are empty; write the table again"
+
+
+@pytest.mark.parametrize("above", ["# written by X\n", "Report of May\n"])
+def test_line_above_the_header_is_named(tmp_path: Path, above: str) -> None:
+    message = refusal_of(tmp_path, above + GOOD)
+    assert "row 1: 3 fields where the header has 1; delete what stands above the line" in message
+
+
+def test_numbers_of_rows_without_a_name_are_explained(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, ",unit,t,x\n0,a,0,1\n1,a,1,2\n")
+    assert "column 1 has no name; give it one in the header; numbers of rows are left" in message
+
+
+def test_separator_at_the_ends_of_lines_is_explained(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, "unit,t,x,\na,0,1,\na,1,2,\n")
+    assert "column 4 has no name; give it one in the header, or take the separator" in message

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from written_tables import parquet_table, refusal_of, write
+from written_tables import parquet_table, read_written, refusal_of, write
 
+from lit_ios.checks import UserError
 from lit_ios.readers import TableError, TableRoles, read_paths
 
 GOOD = "unit,t,x\na,0,1\na,1,2\nb,0,3\nb,1,4\n"
@@ -212,3 +214,54 @@ def test_table_of_single_rows_is_refused(tmp_path: Path) -> None:
 def test_text_of_too_many_kinds_is_refused(tmp_path: Path) -> None:
     rows = "".join(f"a,{i},note {i}\n" for i in range(101))
     assert "column 'note'" in refusal_of(tmp_path, "unit,t,note\n" + rows)
+
+
+@pytest.mark.parametrize("cell", ["?", ".", "-", "--"])
+def test_mark_of_a_missing_value_is_answered_with_what_to_write(tmp_path: Path, cell: str) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("b,0,3", f"b,0,{cell}"))
+    assert f"row 3: not a number: {cell!r}; leave the cell empty if the value is missing" in message
+
+
+@pytest.mark.parametrize("cell", ["3 %", "$3", "3.5°C", "3 mg/dl", "1 000", '"1,234.5"'])
+def test_number_with_marks_is_answered_with_what_to_write(tmp_path: Path, cell: str) -> None:
+    message = refusal_of(tmp_path, GOOD.replace("b,0,3", f"b,0,{cell}"))
+    assert message.endswith("write the number alone, without marks")
+
+
+def marked_rows(count: int, mark: str) -> str:
+    return "unit,t,x\n" + "".join(f"u{i // 2},{i % 2},{i}{mark}\n" for i in range(count))
+
+
+@pytest.mark.parametrize(("count", "noted"), [(10, False), (12, True), (100, True)])
+@pytest.mark.parametrize("mark", ["%", " C", " days"])
+def test_categories_that_look_like_numbers_are_noted(
+    tmp_path: Path, mark: str, count: int, noted: bool
+) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_written(tmp_path, marked_rows(count, mark))
+    said = [str(one.message) for one in caught]
+    assert any(f"{count} different texts such as '0{mark}'" in text for text in said) == noted
+
+
+def test_names_that_look_like_numbers_are_not_called_names(tmp_path: Path) -> None:
+    message = refusal_of(tmp_path, marked_rows(120, " C"))
+    assert "120 different texts such as '0 C', which look like numbers" in message
+
+
+def test_codes_are_categories_without_a_word(tmp_path: Path) -> None:
+    codes = marked_rows(40, "-B").replace(",0-B", ",A-B")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read_written(tmp_path, codes).categories["x"]) == 40
+
+
+@pytest.mark.parametrize("role", ["path", "stop", "censored", "event_time"])
+def test_column_with_another_role_is_no_feature(role: str) -> None:
+    roles = {"path": "unit", "time": "t", role: "x"}
+    with pytest.raises(UserError, match=r"'x' says .* take it out of features"):
+        TableRoles(**roles, features=("x", "z"))
+
+
+def test_time_may_be_a_feature() -> None:
+    assert TableRoles("unit", "t", features=("t", "x")).features == ("t", "x")

@@ -107,3 +107,11 @@ def test_flag_on_last_rows_is_not_remarked_on(tmp_path: Path) -> None:
 def test_status_on_all_rows_of_some_paths_only_is_refused(tmp_path: Path) -> None:
     message = refusal_of(tmp_path, table_of("1", "1", "0", "1"), stop="s")
     assert "column 's', path 'a', row 1: rows follow after the stop; drop them, or" in message
+
+
+def test_stop_value_that_no_cell_has_is_noted_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="no cell is 'deed'.*did you mean 'dead'") as caught:
+        refusal_of(
+            tmp_path, table_of("alive", "dead", "alive", "alive"), stop="s", stop_value="deed"
+        )
+    assert len(caught) == 1

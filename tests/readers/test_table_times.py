@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, date, datetime, timezone
 from pathlib import Path
 
@@ -99,3 +100,35 @@ def test_dates_that_nanoseconds_cannot_reach_are_right_or_refused(
 def test_times_that_are_numbers_are_kept(tmp_path: Path, kind: pa.DataType) -> None:
     times = pa.array([3, 4, 1, 9]).cast(pa.float64()).cast(kind)
     assert read_written(tmp_path, parquet_table(t=times)).times.tolist() == [3, 4, 1, 9]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [pa.array([0, 1, 0, 1], pa.duration("s")), pa.array([0, 1, 0, 1], pa.time32("s"))],
+    ids=["durations", "times of the day"],
+)
+def test_times_of_another_kind_are_no_features(tmp_path: Path, times: pa.Array) -> None:
+    message = refusal_of(tmp_path, parquet_table(t=times))
+    assert "column 't': times must be numbers or dates, not " in message
+    assert "write numbers, such as hours since the path began" in message
+
+
+@pytest.mark.parametrize(
+    ("times", "noted"),
+    [((20240330, 20240401), True), ((20240330, 20241401), False), ((1711756800, 1711843200), False),
+     ((20240330.5, 20240401.5), False)],
+)  # fmt: skip
+def test_numbers_that_look_like_dates_are_noted(tmp_path: Path, times: tuple, noted: bool) -> None:
+    text = f"unit,t,x\na,{times[0]},1\na,{times[1]},2\n"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_written(tmp_path, text)
+    assert [f"{times[0]:.0f} and so on" in str(one.message) for one in caught] == [True] * noted
+
+
+def test_numbers_that_look_like_dates_are_dates_by_their_format(tmp_path: Path) -> None:
+    text = "unit,t,x\na,20240331,1\na,20240401,2\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        paths = read_written(tmp_path, text, date_format="%Y%m%d", time_unit="days")
+    assert np.diff(paths.times).tolist() == [1.0]

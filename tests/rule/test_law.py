@@ -147,15 +147,22 @@ EXPORTED = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize(("encoder", "head", "memory", "options"), EXPORTED)
-def test_exported_programs_keep_the_law(encoder, head, memory, options, timed, tmp_path):
+def test_exported_programs_keep_the_law(encoder, head, memory, options, tmp_path):
     pytest.importorskip("onnxruntime", reason="ONNX is an extra")
     rule = random_rule(encoder, head, memory, **options)
     policy = StoppingPolicy(rule)
-    paths = raw_paths(encoder, [6, 1, 4], np.random.default_rng(1), timed)
     program = torch.export.load(policy.export(tmp_path / "rule.pt2")).module()
     exported = runtime.load(policy.export(tmp_path / "rule.onnx"))
+    for timed in (True, False):
+        paths = raw_paths(encoder, [6, 1, 4], np.random.default_rng(1), timed)
+        check_exported(policy, program, exported, paths, timed)
+    assert ExportedStep(rule, "error", single=False).outputs[:4] == [
+        "margin", "probability", "stop", "next_carry",
+    ]  # fmt: skip
+
+
+def check_exported(policy, program, exported, paths, timed):
     margins, stops = policy.margins(paths), []
     worst = {"torch.export": 0.0, "ONNX": 0.0}
     for i, path in enumerate(paths):
@@ -174,9 +181,6 @@ def test_exported_programs_keep_the_law(encoder, head, memory, options, timed, t
     assert worst["torch.export"] <= 1e-9
     assert worst["ONNX"] <= 1e-5
     assert all(stops)
-    assert ExportedStep(rule, "error", single=False).outputs[:4] == [
-        "margin", "probability", "stop", "next_carry",
-    ]  # fmt: skip
 
 
 class Forgetful(own_parts.Average):
