@@ -19,7 +19,7 @@ USES = {
     "export": "write the policy for other programs",
     "monitor": "say whether finished paths still look like those of calibration",
     "report": "write what one or several runs came to as a page",
-    "serve": "decide on live paths over HTTP, and keep them through restarts",
+    "serve": "decide on live paths that programs send, and keep them through restarts",
     "runs": "list the runs below a folder with their scores",
 }
 GRAMMAR = {
