@@ -132,7 +132,8 @@ def row_hashes(values: FloatArray) -> Hashes:
 
 def _single(values: FloatArray) -> FloatArray:
     """Return values in single precision, with one zero and one NaN."""
-    single = np.ascontiguousarray(values, dtype=np.float32) + np.float32(0.0)
+    with np.errstate(over="ignore"):  # too large for single precision: infinite
+        single = np.ascontiguousarray(values, dtype=np.float32) + np.float32(0.0)
     single[np.isnan(single)] = np.nan
     return single
 
@@ -146,7 +147,8 @@ def _mix(x: Hashes) -> Hashes:
 
 def _digests(paths: TrajectorySet) -> list[str]:
     """Return a digest of each path's name and rows."""
-    values = np.ascontiguousarray(paths.states, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(paths.states, dtype=np.float32)
     bounds: IntArray = paths.offsets
     return [
         hashlib.blake2b(

@@ -60,7 +60,7 @@ MAY_IMPORT = {
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
     "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "report", "testing",
-    "training",
+    "training", "tune",
 }  # fmt: skip
 DEPLOYED = (
     "batches", "carry", "checkpoints", "checks", "data_record", "files", "functional", "imports",

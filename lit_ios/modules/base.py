@@ -173,9 +173,14 @@ class StoppingModule(PartLearning):
             return
         if not hasattr(data, "prepare_for"):
             raise UserError(f"{type(data).__name__} must be a TrajectoryDataModule")
-        record = data.prepare_for(self.members, self.bootstrap, self.needs_paths)
+        record = self.prepare(data)
         if stage == "fit":
             self.take_over(record)
+
+    def prepare(self, data: Any) -> DataRecord:
+        """Let the data deal paths out to the members."""
+        record: DataRecord = data.prepare_for(self.members, self.bootstrap, self.needs_paths)
+        return record
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Say what the weights are of, so that a policy can be made of the file alone."""

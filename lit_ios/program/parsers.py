@@ -10,7 +10,7 @@ from typing import NoReturn
 from lit_ios.checks import UserError
 from lit_ios.program.mistakes import no_option
 from lit_ios.program.short import SHORT
-from lit_ios.program.usage import EXAMPLES, GRAMMAR, USES
+from lit_ios.program.usage import EXAMPLES, GRAMMAR, OWN_EXAMPLES, USES
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,7 +56,7 @@ def parser_of(command: str, program: str = "lit-ios") -> Parser:
     parser = Parser(
         prog=f"{program} {command}", description=USES[command].capitalize() + ".",
         usage=f"{program} {command} {GRAMMAR[command]}", allow_abbrev=False,
-        epilog=EXAMPLES.format(program=program),
+        epilog=OWN_EXAMPLES.get(command, EXAMPLES).format(program=program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     if command in ("predict", "calibrate", "forecast", "explain", "export", "monitor", "serve"):

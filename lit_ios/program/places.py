@@ -58,7 +58,7 @@ def run_folders(place: Path, *, candidates: bool = False) -> list[Path]:
 
     Args:
         place: where to look.
-        candidates: also those that an auto run compared.
+        candidates: also those that an auto run compared, and the defaults of a study.
     """
     found = {file.parent for file in place.rglob("checkpoints") if file.is_dir()}
     found |= {file.parent for file in place.rglob("auto.json")}
@@ -68,7 +68,8 @@ def run_folders(place: Path, *, candidates: bool = False) -> list[Path]:
 
 def _is_candidate(folder: Path) -> bool:
     above = folder.parent
-    return above.name == "candidates" and (above.parent / "auto.json").is_file()
+    owners = (above.parent / name for name in ("auto.json", "tune.json"))
+    return above.name == "candidates" and any(file.is_file() for file in owners)
 
 
 def _number(part: str) -> tuple[str, int]:

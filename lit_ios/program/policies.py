@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +63,23 @@ def _print_calibration(found: Calibration, before: float, unit: str) -> None:
     print(f"threshold           {found.threshold:.6g}  (was {before:.6g})")
     if math.isinf(found.threshold):
         print("                    never to stop is best by this rule")
-    for i, words in enumerate(found.words):
-        print(f"{'' if i else 'chosen for':19s} {words}")
+    for i, promise in enumerate(found.promises):
+        print(f"{'' if i else 'chosen for':19s} {promise['words']}{_risk(promise)}")
     if len([promise for promise in found.promises if promise.get("confidence")]) > 1:
         print(f"{'':19s} promises with a confidence are kept together with it")
-    print(f"on these {found.paths} paths, {found.events} of them stopped (95 % intervals):")
+    print(
+        f"on these {found.paths} paths, {found.events} of them stopped, which chose the threshold: "
+        "fresh ones may fare worse (95 % intervals)"
+    )
     lead = f", a stop counting up to {found.lead:g}{unit} before the event" if found.lead else ""
     if found.event_miss_rate is not None:
         print(f"  event-miss rate   {_shown(found.event_miss_rate)}{lead}")
     if found.false_alarm_rate is not None:
         of = f"of {found.censored} censored paths"
         print(f"  false alarms      {_shown(found.false_alarm_rate)} {of}")
+    if found.alarms_per_time is not None:
+        per = f"per unit of time{unit} where the expert went on"
+        print(f"  alarms            {_shown(found.alarms_per_time, 3)} {per}")
     at_once = _shown(found.stopped_at_first_row)
     print(f"  stopped at once   {at_once} of all paths, at their first row")
     print(f"  time to event     {_shown(found.time_to_event, 3)}{unit}, mean")
@@ -82,6 +88,14 @@ def _print_calibration(found: Calibration, before: float, unit: str) -> None:
         print(f"  {_group_words(group)}")
     if found.stopped_at_first_row.value == 1:
         print("the rule stops each of these paths at its first row: it says nothing")
+
+
+def _risk(promise: Mapping[str, Any]) -> str:
+    """Say how often a promise in the mean is broken by a single calibration."""
+    if (risk := promise.get("risk")) is None:
+        return ""
+    percent = math.ceil(100 * risk)
+    return f": a single calibration exceeds it with a probability of up to {percent} %"
 
 
 def forecast(options: Namespace) -> None:

@@ -54,6 +54,10 @@ def run(words: list[str], program: str = "lit-ios") -> Any:
     if command in USES and not (command == "predict" and _own_test_paths(words)):
         _use(words)
         return None
+    if command == "tune":
+        from lit_ios.program.tuning import tune
+
+        return tune(words, program)
     from lit_ios.program.training import train
 
     return train(words, program)
