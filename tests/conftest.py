@@ -24,7 +24,8 @@ SLOW = (
     "policy/test_folders.py",
     "policy/test_forecasts.py",
     "readers/test_generated_tables.py",
-    "test_extending.py", "test_fit.py", "tune/test_stacked.py", "tune/test_study.py",
+    "serve/test_processes.py", "test_extending.py", "test_fit.py", "tune/test_stacked.py",
+    "tune/test_study.py",
 )  # fmt: skip
 
 

@@ -57,6 +57,7 @@ MAY_IMPORT = {
     },
     "registry": {"__version__", "checks", "policy"},
     "scale": {"checks", "files", "policy", "promises", "readers", "recognition"},
+    "serve": {"carry", "checks", "live", "policy", "runtime", "times", "trajectories"},
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
     "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "report", "testing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from lit_ios.checks import UserError
@@ -35,6 +36,18 @@ def find_checkpoint(place: str | Path, name: str = "best") -> Path:
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise UserError(f"{given} holds {len(found)} runs: give one of {named}{more}")
     return find_checkpoint(found[0], name)
+
+
+def to_decide_by(run: str) -> Path:
+    """Return the checkpoint of a run; say so if a calibrated one lies beside it."""
+    checkpoint = find_checkpoint(run)
+    calibrated = checkpoint.with_name("calibrated.ckpt")
+    if not Path(run).is_file() and calibrated.is_file():
+        warnings.warn(
+            f"the threshold is that of training: to use the calibrated one, give {calibrated}",
+            stacklevel=2,
+        )
+    return checkpoint
 
 
 _BEST = "checkpoints/best.ckpt"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from lit_ios.policy import Calibration, StoppingPolicy
 from lit_ios.policy.calibration import Estimate, Group, short_forms
 from lit_ios.policy.frontiers import OperatingPoint
 from lit_ios.program.monitoring import monitor
-from lit_ios.program.places import find_checkpoint
+from lit_ios.program.places import find_checkpoint, to_decide_by
 from lit_ios.program.uses import roles_of
 from lit_ios.promises import AlarmsPerTime, Balanced, Promise
 from lit_ios.trajectories import TrajectorySet
@@ -216,7 +215,7 @@ def predict(options: Namespace) -> None:
     from lit_ios.policy.decision_tables import ENDINGS, refuse_own_table, write_decisions
 
     refuse_own_table(options.output, options.data)
-    checkpoint = _to_decide_by(options.run)
+    checkpoint = to_decide_by(options.run)
     if Path(options.data).is_dir() and options.output.suffix not in ENDINGS:
         _predict_folder(checkpoint, options)
         return
@@ -249,7 +248,7 @@ def _predict_folder(checkpoint: Path, options: Namespace) -> None:
 
 def explain(options: Namespace) -> None:
     """Take the decision of one row apart."""
-    checkpoint = _to_decide_by(options.run)
+    checkpoint = to_decide_by(options.run)
     policy = StoppingPolicy.load(checkpoint, options.allow)
     data, columns = _data(options, checkpoint, "test")
     paths = data if isinstance(data, TrajectorySet) else policy.paths(data, **columns)
@@ -299,20 +298,8 @@ def _row(
 
 def export(options: Namespace) -> None:
     """Write the policy for other programs."""
-    policy = StoppingPolicy.load(_to_decide_by(options.run), options.allow)
+    policy = StoppingPolicy.load(to_decide_by(options.run), options.allow)
     print(f"written to {policy.export(Path(options.out))}")
-
-
-def _to_decide_by(run: str) -> Path:
-    """Return the checkpoint of a run; say so if a calibrated one lies beside it."""
-    checkpoint = find_checkpoint(run)
-    calibrated = checkpoint.with_name("calibrated.ckpt")
-    if not Path(run).is_file() and calibrated.is_file():
-        warnings.warn(
-            f"the threshold is that of training: to use the calibrated one, give {calibrated}",
-            stacklevel=2,
-        )
-    return checkpoint
 
 
 def _data(options: Namespace, checkpoint: Path, split: str) -> tuple[Any, dict[str, Any]]:

@@ -20,6 +20,7 @@ USES = {
     "export": "write the policy for other programs",
     "monitor": "say whether finished paths still look like those of calibration",
     "report": "write what one or several runs came to as a page",
+    "serve": "decide on live paths that programs send, and keep them through restarts",
     "runs": "list the runs below a folder with their scores",
 }
 GRAMMAR = {
@@ -36,6 +37,7 @@ GRAMMAR = {
     "export": "RUN OUT",
     "monitor": "RUN FILE [options]",
     "report": "RUN … [options]",
+    "serve": "RUN [options]",
     "runs": "[FOLDER] [options]",
 }
 
@@ -45,6 +47,7 @@ examples:
   {program} fit my.csv --path unit --time cycle --stop failed
   {program} predict runs/my/auto/version_0 new.csv --output decisions.parquet
   {program} calibrate runs/my/auto/version_0 fresh.csv --max-event-miss-rate 0.05
+  {program} serve runs/my/auto/version_0 --store live.db
   {program} fit --data CP1 --model iqs_cs_smote
   {program} tune my.csv --path unit --time cycle --stop failed --trials 50 --processes 4
   {program} runs
