@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-fast test-oldest test-newest test-wheel nightly audit lint setup setup-hashed clean
+.PHONY: demo test test-fast test-oldest test-newest test-extras test-wheel nightly audit lint setup setup-hashed clean
 
 setup: .venv/.ready
 
@@ -30,6 +30,15 @@ test-oldest: .venv-oldest/.ready ## the fast tests, with the oldest versions all
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) .ci/oldest.py $(BUT) > .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install --quiet -c .venv-oldest/constraints.txt -e '.[dev]'
+	@touch $@
+
+test-extras: .venv-extras/.ready ## those that need Ray, MLflow or W&B, which make test skips; WHICH=wandb runs some
+	.venv-extras/bin/python -m pytest -m "$(or $(WHICH),ray or mlflow or wandb)"
+
+.venv-extras/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-extras
+	.venv-extras/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt torch
+	.venv-extras/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt -e '.[dev,ray,mlflow,wandb]'
 	@touch $@
 
 test-newest: ## the fast tests, with the newest versions allowed (of PyTorch the pinned one)
@@ -68,4 +77,4 @@ lint: setup
 	.venv/bin/mypy
 
 clean: ## remove what setup and runs made
-	rm -rf .venv .venv-oldest .venv-newest .venv-wheel build dist runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest .venv-wheel .venv-extras build dist runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

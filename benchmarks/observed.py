@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
 
 import train
+from benchmarks import machine
 from benchmarks.raw import RawLoop
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,26 +35,26 @@ class Observer(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Copy the fresh weights."""
         self.raw = RawLoop(pl_module, trainer.datamodule.train_batches())
-        self.fit_start = time.perf_counter()
+        self.fit_start = machine.clock()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Start the clock."""
-        self.start = time.perf_counter()
+        self.start = machine.clock()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *args: Any) -> None:
         """Read the clock after the last batch."""
         if not trainer.is_last_batch:
             return
-        self.epochs.append(time.perf_counter() - self.start)
+        self.epochs.append(machine.clock() - self.start)
         if self.raw_epochs is not None:
-            start = time.perf_counter()
+            start = machine.clock()
             epsilon, confidence = pl_module.rule.epsilon, pl_module.confidence
             self.raw.epoch(trainer.current_epoch, epsilon, confidence)
-            self.raw_epochs.append(time.perf_counter() - start)
+            self.raw_epochs.append(machine.clock() - start)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Copy the trained weights."""
-        self.seconds = time.perf_counter() - self.fit_start
+        self.seconds = machine.clock() - self.fit_start
         self.weights = {n: p.detach().clone() for n, p in pl_module.named_parameters()}
 
 
@@ -72,6 +72,7 @@ def run_train(
 
     with tempfile.TemporaryDirectory() as folder, quiet(), patch.object(pl.Trainer, "fit", fit):
         words = ["fit", *(f"--config={ROOT / name}" for name in files), f"--runs_dir={folder}"]
+        words += [f"--trainer.accelerator={machine.accelerator()}"]
         train.main([*words, f"--trainer.max_epochs={epochs}", *options])
     return observer
 

@@ -10,8 +10,10 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,8 +24,13 @@ from benchmarks.grid import ROOT
 from benchmarks.observed import quiet
 from datamodules import BoundaryExitData
 from lit_ios import StoppingPolicy, runtime
+from lit_ios.batches import path_batch
+from lit_ios.live import Stream
+from lit_ios.policy.forecasts import learn
+from lit_ios.policy.live import live_rule
 from lit_ios.rule import GainMemory
-from lit_ios.trajectories import FloatArray
+from lit_ios.rule.numpy_parts import OneRow, numpy_parts
+from lit_ios.trajectories import FloatArray, TrajectorySet
 
 RESULTS = ROOT / "benchmarks/results/policy.json"
 
@@ -87,42 +94,97 @@ def session_run(file: Path, row: FloatArray) -> Callable[[], Any]:
     return lambda: session.run(outputs, given)
 
 
-def latencies(policy: StoppingPolicy, folder: Path, calls: int) -> dict[str, float]:
-    """Return microseconds per observation of each way, interleaved."""
-    stream, row = policy.stream(), np.array([0.1, -0.2])
+class NotCompared(OneRow):
+    """A step that does not compare the row with those of training."""
+
+    def strange(self, now: FloatArray) -> tuple[float, tuple[str, ...]]:
+        """Take every row for familiar."""
+        return 0.0, ()
+
+
+def simulated(count: int) -> TrajectorySet:
+    """Return paths of radial."""
+    data = BoundaryExitData(problem="radial", paths=2, test_paths=2, seed=1)
+    return data.simulator.simulate(count, np.random.default_rng(1))
+
+
+class Way(NamedTuple):
+    """A way to judge rows: what to do before a path begins, then for each of its rows."""
+
+    begin: Callable[[], Callable[[], Any]]
+    rows: int = 1  # judged in one call
+
+
+def ways(policy: StoppingPolicy, folder: Path) -> dict[str, Way]:
+    """Return all ways by name."""
     file = policy.export(folder / "policy.onnx")
-    exported = runtime.load(file).stream()
-    many, names = policy.stream_many(), list(range(1000))
-    rows = np.random.default_rng(0).normal(size=(1000, 2))
-    ways: dict[str, tuple[Callable[[], Any], int]] = {
-        "bare NumPy pass": (bare_pass(policy), 1),
-        "stream.step": (lambda: stream.step(row), 1),
-        "exported to ONNX, session.run": (session_run(file, row), 1),
-        "exported to ONNX, stream.step": (lambda: exported.step(row), 1),
-        "stream_many, 1,000 paths": (lambda: many.step(names, rows), 1000),
+    exported, row = runtime.load(file), np.array([0.1, -0.2])
+    parts, plain = numpy_parts(policy.rule), live_rule(policy.rule, policy.time_unit)
+    assert parts is not None
+    paths = simulated(200)
+    margins = torch.from_numpy(policy.margins(paths))
+    forecast = learn(margins, path_batch(paths), policy.rule.fingerprint)
+    rules = {
+        "stream.step": plain,
+        "stream.step, without familiarity": replace(plain, one=NotCompared(parts)),
+        "stream.step, with a forecast": replace(plain, forecast=forecast),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(calls // 50):
-        for name, (go, observations) in ways.items():
-            for _ in range(50 if observations == 1 else 2):  # in turn, each with a warm cache
+    bare, session = bare_pass(policy), session_run(file, row)
+    streams = {
+        name: Way(partial(stepping, partial(Stream, rule), row)) for name, rule in rules.items()
+    }
+    return {
+        "bare NumPy pass": Way(lambda: bare),
+        **streams,
+        "exported to ONNX, session.run": Way(lambda: session),
+        "exported to ONNX, stream.step": Way(partial(stepping, exported.stream, row)),
+        "stream_many, 1,000 paths": Way(partial(stepping_many, policy), 1000),
+    }
+
+
+def stepping(begin: Callable[[], Any], row: FloatArray) -> Callable[[], Any]:
+    """Return a function that takes a new path's next row."""
+    stream = begin()
+    return lambda: stream.step(row)
+
+
+def stepping_many(policy: StoppingPolicy) -> Callable[[], Any]:
+    """Return a function that takes the next rows of 1,000 paths that have begun."""
+    many, names = policy.stream_many(), list(range(1000))
+    rows = 0.1 * np.random.default_rng(0).normal(size=(1000, 2))
+    many.step(names, rows)
+    return lambda: many.step(names, rows)
+
+
+def latencies(policy: StoppingPolicy, folder: Path, calls: int) -> dict[str, float]:
+    """Return microseconds per observation of each way, interleaved.
+
+    Each path has 40 rows, as those of training have: longer ones would be unfamiliar, and to say
+    why takes longer.
+    """
+    found = ways(policy, folder)
+    seconds: dict[str, list[float]] = {name: [] for name in found}
+    for _ in range(calls // 40):
+        for name, way in found.items():
+            go = way.begin()
+            for _ in range(40 if way.rows == 1 else 2):  # in turn, each with a warm cache
                 start = time.perf_counter()
                 go()
-                seconds[name].append((time.perf_counter() - start) / observations)
+                seconds[name].append((time.perf_counter() - start) / way.rows)
     return {name: round(float(np.median(values)) * 1e6, 2) for name, values in seconds.items()}
 
 
 def batch_rate(policy: StoppingPolicy, rows: int = 1_000_000) -> float:
-    """Return rows per second of a table's worth of paths, D = 3, one thread."""
-    data = BoundaryExitData(problem="radial", paths=2, test_paths=2, seed=1)
-    paths = data.simulator.simulate(rows // 40, np.random.default_rng(1))
+    """Return rows per second of processor time, of a table's worth of paths, D = 3, one thread."""
+    paths = simulated(rows // 40)
     best = min(_seconds(lambda: policy.margins(paths)) for _ in range(3))
     return len(paths.states) / best
 
 
 def _seconds(go: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()  # what other programs take does not count
     go()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def measure_times(folder: Path, epochs: int, calls: int) -> dict[str, Any]:

@@ -49,13 +49,15 @@ class RawLoop:
         state, rows_of_paths = self.loader._state, int(self.loader.offsets[-1])
         stops, steps = self.loader._stop, self.loader._step
         for start, end in zip(plan.bounds[:-1], plan.bounds[1:], strict=True):
-            rows = torch.from_numpy(plan.rows[start:end])
+            rows = torch.from_numpy(plan.rows[start:end]).to(state.device)
             stop = stops[rows]
-            weight = torch.from_numpy(plan.copies[start:end])
+            weight = torch.from_numpy(plan.copies[start:end]).to(state.device)
             if len(self.loader.synthetic_rows):
                 weight = torch.where(rows < rows_of_paths, weight, self.confidence)
             following = state[(rows + 1).clamp_max(len(state) - 1)].masked_fill_(stop[:, None], 0.0)
-            first = None if plan.first is None else torch.from_numpy(plan.first[start:end] - start)
+            first = None
+            if plan.first is not None:
+                first = torch.from_numpy(plan.first[start:end] - start).to(state.device)
             step = steps[rows].long()
             self.step(state[rows], following, ~stop, step, weight, first)
         for optimizer in self.optimizers:

@@ -27,6 +27,7 @@ from benchmarks.reliability_checks import (
     crashes,
     disks,
     processes,
+    serving,
     starts,
     streams,
 )
@@ -56,6 +57,7 @@ CHECKS: dict[str, Check] = {
     "stream_steps": Check(streams.stream_steps, 1_000_000),
     "joining_paths": Check(streams.joining_paths, 100_000),
     "stream_threads": Check(streams.stream_threads, 8),
+    "server_kills": Check(serving.server_kills, 20),
     **{name: Check(*check) for name, check in hostile.CHECKS.items()},
 }
 

@@ -25,6 +25,7 @@ import torch
 from tqdm import tqdm
 
 import train
+from benchmarks import machine
 from benchmarks.methods import VARIANTS
 from benchmarks.observed import ROOT, Observer, quiet, run_train
 from datamodules import ChangePointData, PathLoader, Splits, TrajectoryDataModule
@@ -113,9 +114,9 @@ def epoch_seconds(
     model = make_model(variant, data, **kwargs)
     observer = Observer()
     trainer = pl.Trainer(
-        max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False, callbacks=[observer],
-        limit_val_batches=0, num_sanity_val_steps=0,
+        max_epochs=epochs, accelerator=machine.accelerator(), logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+        callbacks=[observer], limit_val_batches=0, num_sanity_val_steps=0,
     )  # fmt: skip
     with quiet():
         trainer.fit(model, data)
@@ -197,6 +198,7 @@ def auto_factor(repeats: int) -> Figures:
             train.main([
                 "fit", f"--data={data}", f"--model={model}", f"--runs_dir={folder}",
                 f"--config={ROOT}/benchmarks/quiet.yaml", "--threads=1",
+                f"--trainer.accelerator={machine.accelerator()}",
             ])  # fmt: skip
             return time.perf_counter() - start
 
@@ -239,17 +241,20 @@ def ensemble_factor(repeats: int) -> Figures:
 def batch_rows_per_second(repeats: int) -> Figures:
     """Rows judged in a second from raw columns, D = 3, one core, for every class of model."""
     data = RandomPaths(200_000, 50, batch_by="paths")
-    batches = list(PathLoader(data.splits.train))
+    there = machine.device()
+    batches = [
+        data.transfer_batch_to_device(batch, there, 0) for batch in PathLoader(data.splits.train)
+    ]
     rates = {}
     for variant in one_of_each_class():
-        model = make_model(variant, data).eval()
+        model = make_model(variant, data).eval().to(there)
         seconds = []
         with torch.inference_mode():
             for _ in range(max(3, repeats)):
-                start = time.perf_counter()
+                start = machine.clock()
                 for batch in batches:
                     model(batch)
-                seconds.append(time.perf_counter() - start)
+                seconds.append(machine.clock() - start)
         rates[variant] = round(200_000 / median(seconds))
     return {"batch_rows_per_second": rates}
 
@@ -361,18 +366,30 @@ def main() -> None:
         help=f"of {', '.join(MEASURES)} (default: all)",
     )  # fmt: skip
     parser.add_argument("--repeats", type=int, default=5, help="repeats (default: 5)")
-    parser.add_argument("--file", type=Path, default=RESULTS, help=f"default: {RESULTS}")
+    parser.add_argument(
+        "--accelerator", choices=("cpu", "gpu"), default="cpu",
+        help="what to train and judge on (default: cpu); goals are those of a CPU",
+    )  # fmt: skip
+    parser.add_argument("--file", type=Path, help=f"default: {RESULTS}; speed_gpu.json of a GPU")
     args = parser.parse_args()
+    machine.choose(args.accelerator)
+    on_gpu = args.accelerator == "gpu"
+    file = args.file or (RESULTS.with_stem("speed_gpu") if on_gpu else RESULTS)
     torch.set_num_threads(1)
-    results = json.loads(args.file.read_text()) if args.file.exists() else {}
-    results.pop("goals", None)
+    results = json.loads(file.read_text()) if file.exists() else {}
+    goals = {} if on_gpu else GOALS
     for name in args.only:
         results |= MEASURES[name](args.repeats)
-        kind, goal = GOALS[name]
-        verdict = "reached" if reached(name, results[name]) else "NOT reached"
-        print(f"{name}: {json.dumps(results[name], indent=2)}; goal {kind} {goal}: {verdict}")
-        args.file.parent.mkdir(parents=True, exist_ok=True)
-        args.file.write_text(json.dumps({"goals": GOALS, **results}, indent=2) + "\n")
+        print(f"{name}: {json.dumps(results[name], indent=2)}", end="")
+        if name in goals:
+            kind, goal = goals[name]
+            verdict = "reached" if reached(name, results[name]) else "NOT reached"
+            print(f"; goal {kind} {goal}: {verdict}", end="")
+        print()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        results |= {"goals": goals, "machine": machine.describe()}
+        first = {key: results[key] for key in ("goals", "machine")}
+        file.write_text(json.dumps(first | results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,20 @@ from pytorch_lightning.cli import SaveConfigCallback
 from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
 
+from callbacks.trackers import run_settings
 from lit_ios.files import claim_version, remove_leftovers, write_text
+
+CURVES = {  # the tab CUSTOM SCALARS of TensorBoard: charts, each of the tags that match
+    "learning": {
+        "balanced accuracy": ["Multiline", ["val/balanced_accuracy", "val/cross_fitted_accuracy"]],
+        "missed events and false alarms": [
+            "Multiline", ["val/event_miss_rate", "val/false_alarm_rate"],
+        ],
+        "losses of the parts": ["Multiline", ["train/.*/total"]],
+        "terms of the losses": ["Multiline", ["train/.*/(?!total).*"]],
+        "schedules": ["Multiline", ["schedule/.*"]],
+    },
+}  # fmt: skip
 
 
 def run_folder(trainer: pl.Trainer) -> Path | None:
@@ -78,6 +91,8 @@ class SettingsWriter(SaveConfigCallback):
         folder = Path(name)
         if isinstance(trainer.logger, EpochLogger):
             trainer.logger._version = folder.name
+        for logger in trainer.loggers[1:]:
+            logger.log_hyperparams(run_settings(trainer, pl_module))
         if trainer.is_global_zero:
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder)
@@ -85,6 +100,8 @@ class SettingsWriter(SaveConfigCallback):
                 folder / self.config_filename, self.parser.dump(self.config, skip_none=False)
             )
             self.began(self.config.runs_dir, folder)
+            if stage == "fit" and isinstance(trainer.logger, EpochLogger):
+                trainer.logger.experiment.add_custom_scalars(CURVES)
 
 
 def _say_once(args: threading.ExceptHookArgs, otherwise: Any = threading.excepthook) -> None:

@@ -12,7 +12,9 @@ from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
 from scipy.special import stdtrit
 
+from callbacks.hyperparameters import log_hyperparameters
 from callbacks.run_folder import run_folder
+from callbacks.trackers import run_settings
 from callbacks.words import Judged, few_paths, next_steps, time_label, verdict
 from lit_ios.checkpoints import read_checkpoint
 from lit_ios.data_record import TableColumns
@@ -72,7 +74,9 @@ class RunSummary(Callback):
         write_json(folder / "metrics.json", known)
         for logger in trainer.loggers:
             logger.log_metrics(ends, step=trainer.global_step)
-        _log_hyperparameters(trainer, pl_module, metrics)
+        if isinstance(trainer.logger, TensorBoardLogger):
+            settings = dict(pl_module.hparams_initial) | run_settings(trainer, pl_module)
+            log_hyperparameters(trainer.logger, settings, metrics)
         print(_places(folder))
         table = _time_columns(trainer)
         print(next_steps(_with_checkpoint(trainer, folder), own_table=bool(table and table.path)))
@@ -215,20 +219,3 @@ def _best_epoch(trainer: pl.Trainer) -> dict[str, Any]:
         best = Path(trainer.ckpt_path).with_name(best.name)
     kept = read_checkpoint(best)["epoch"] if best.is_file() else math.nan
     return {"val/balanced_accuracy": float(score), "best_epoch": kept, "epochs": trainer.max_epochs}
-
-
-def _log_hyperparameters(
-    trainer: pl.Trainer, pl_module: pl.LightningModule, metrics: dict[str, float]
-) -> None:
-    """Put hyper-parameters beside the final metrics in TensorBoard's HPARAMS tab."""
-    if not isinstance(trainer.logger, TensorBoardLogger):
-        return
-    datamodule = getattr(trainer, "datamodule", None)
-    values = {name: value for name, value in pl_module.hparams.items() if name != "inputs"}
-    for name in ("name", "oversampling", "ratio", "batch_size", "batch_by", "seed"):
-        if hasattr(datamodule, name):
-            values[f"data/{name}"] = getattr(datamodule, name)
-    values = {
-        k: v if isinstance(v, int | float | str | bool) else str(v) for k, v in values.items()
-    }
-    trainer.logger.log_hyperparams(values, metrics)

@@ -138,7 +138,11 @@ class TrajectoryDataModule(DeclaredData):
         self._judges: BoolArray | None = None  # (K, P) which members judge validation paths
 
     def prepare_for(
-        self, members: int = 1, bootstrap: bool = True, whole_paths: bool = False
+        self,
+        members: int = 1,
+        bootstrap: bool = True,
+        whole_paths: bool = False,
+        times: int = 1,
     ) -> DataRecord:
         """Deal the paths out to the members of a model; return what it must know of the data.
 
@@ -146,6 +150,7 @@ class TrajectoryDataModule(DeclaredData):
             members: number of networks.
             bootstrap: whether several of them see bootstrap samples of the training paths.
             whole_paths: whether batches must be of whole paths.
+            times: so many models of these members are trained side by side on the same batches.
         """
         if whole_paths and self.batch_by == "rows":
             raise UserError(
@@ -159,6 +164,8 @@ class TrajectoryDataModule(DeclaredData):
             self._seen = (~self._judges).astype(np.float32)
         elif members > 1 and bootstrap:
             self._seen = self.bootstrap_copies(members)
+        if self._seen is not None:
+            self._seen = np.tile(self._seen, (times, 1))
         stopped = self._among_all()[0]
         return DataRecord(
             name=self.name,

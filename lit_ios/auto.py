@@ -82,7 +82,9 @@ def _own_table(args: list[str], files: list[str]) -> bool:
     if args[:1] != ["fit"] or any(word.startswith(told) for word in args):
         return False
     settings = merge_settings(read_settings(file) for file in files)
-    return "model" not in settings and (settings.get("data") or {}).get("class_path") == "TableData"
+    data = settings.get("data")
+    named = data.get("class_path") if isinstance(data, dict) else None
+    return "model" not in settings and named == "TableData"
 
 
 class AutoRun:

@@ -101,9 +101,21 @@ def last_in_time(paths: PathBatch) -> Tensor:
         return steps
     latest = event_times(paths) - paths.lead
     latest = latest + ROUNDED_TIME * latest.abs()  # 0.3 − 0.1 is less than 0.2
-    early = paths.time.double() <= latest[paths.path]
-    rows = torch.zeros_like(steps).scatter_add(0, paths.path, early.to(steps.dtype))
-    return torch.where(paths.stopped, rows - 1, steps)
+    early = torch.where(paths.time.double() <= latest[paths.path], paths.step, -1)
+    last = torch.full_like(steps, -1).scatter_reduce(0, paths.path, early, "amax")
+    return torch.where(paths.stopped, last, steps)
+
+
+def rows_at(paths: PathBatch, step: Tensor) -> Tensor:
+    """Return the row of each path at a step that it has; (P,). Other rows may have been left out.
+
+    Args:
+        paths: whose rows lie one below the other, in the order of their steps.
+        step: (P,)
+    """
+    most = torch.cat([paths.step, step.new_zeros(1)]).max() + 1  # there may be no path
+    number = torch.arange(len(step), device=step.device)
+    return torch.searchsorted(paths.path * most + paths.step, number * most + step)
 
 
 def path_groups(paths: TrajectorySet, numbers: IntArray, rows: int) -> list[IntArray]:

@@ -24,6 +24,7 @@ from pytorch_lightning.loggers import Logger
 
 from callbacks.interruptions import Interruptions, last_checkpoint
 from callbacks.run_folder import EpochLogger, SettingsWriter
+from callbacks.trackers import send_results
 from lit_ios.checkpoints import PREFIX, read_checkpoint
 from lit_ios.checks import UserError, check_integer, nearest
 from lit_ios.data_record import InputSettings
@@ -141,7 +142,9 @@ class StoppingCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add our options, and link what the model must know of the data."""
-        parser.add_argument("--runs_dir", default="runs", help="Folder of the run folders.")
+        parser.add_argument(
+            "--runs_dir", type=str, default="runs", help="Folder of the run folders."
+        )
         parser.add_argument(
             "--threads",
             type=int | None,
@@ -280,19 +283,28 @@ class StoppingCLI(LightningCLI):
             if self._get(self.config, "safe_csv") and hasattr(callback, "safe_csv"):
                 callback.safe_csv = True
         config["callbacks"] = [*callbacks, self._interruptions(config)]
-        if config.get("logger") in (None, True):
-            config["logger"] = self._logger(variant_name(self.model, self.datamodule, callbacks))
-        elif config.get("logger") is False:
+        if config.get("logger") is False:
             self.save_config_callback = None  # there is no run folder to put it
             config["default_root_dir"] = self._get(self.config, "runs_dir")
+        else:
+            own = self._logger(variant_name(self.model, self.datamodule, callbacks))
+            config["logger"] = [own, *_loggers(config.get("logger"))]
+        alternating = self.model.updates == "alternating"  # several backward passes in a step
         if config.get("strategy") == "auto" and self._several_processes(config):
-            alternating = self.model.updates == "alternating"  # several backward passes in a step
             config["strategy"] = "ddp_find_unused_parameters_true" if alternating else "ddp"
+        elif type(config.get("strategy")).__module__.startswith("ray."):
+            _check_worker()
+            if alternating:
+                config["strategy"]._ddp_kwargs["find_unused_parameters"] = True
         try:
             return super().instantiate_trainer(**kwargs)
         except (RuntimeError, ValueError) as error:
             if "invalid strategy name" in str(error):
-                raise UserError("trainer.strategy: there is no strategy of this name") from None
+                ray = str(config.get("strategy")).startswith("ray")
+                advice = "; Ray's are classes: fit … --on ray --workers N" if ray else ""
+                raise UserError(
+                    f"trainer.strategy: there is no strategy of this name{advice}"
+                ) from None
             if "more than one stateful callback" not in str(error):
                 raise
             raise UserError(
@@ -345,8 +357,20 @@ class StoppingCLI(LightningCLI):
         if best:
             self.trainer.test(self.model, self.datamodule, ckpt_path=best, verbose=False)
             self.compare_with_baseline()
+            self._send_results(Path(best))
         else:
             print("No checkpoint was validated and kept: nothing to test.")
+
+    def after_test(self) -> None:
+        """Give the results to the trackers that take files."""
+        self._send_results(self.checkpoint)
+
+    after_validate = after_test
+
+    def _send_results(self, checkpoint: Path | None) -> None:
+        folder = getattr(self.trainer.logger, "log_dir", None)
+        if folder is not None and self.trainer.is_global_zero:
+            send_results(self.trainer.loggers, Path(folder), checkpoint)
 
     def compare_with_baseline(self) -> None:
         """Say what gradient boosting gets on the test paths, and add it to metrics.json."""
@@ -363,6 +387,28 @@ class StoppingCLI(LightningCLI):
         if written is not None and written.is_file():
             metrics = json.loads(written.read_text()) | found.metrics()
             write_json(written, metrics)
+            for logger in self.trainer.loggers[1:]:
+                logger.log_metrics(found.metrics(), self.trainer.global_step)
+
+
+def _loggers(given: Any) -> list[Logger]:
+    """Return the loggers that a user asks for, beside the run folder's own."""
+    if given in (None, True):
+        return []
+    return [given] if isinstance(given, Logger) else list(given)
+
+
+def _check_worker() -> None:
+    """Refuse Ray's strategies outside of its workers."""
+    import ray.train
+
+    try:
+        ray.train.get_context().get_world_size()
+    except (RuntimeError, AttributeError):
+        raise UserError(
+            "trainer.strategy is one of Ray's workers, and this process is none: fit … --on ray "
+            "--workers N"
+        ) from None
 
 
 def default_threads(work: int) -> int:

@@ -210,27 +210,33 @@ def _remove_abandoned(folder: Path, beginning: str = ".") -> None:
         if ours is None:
             continue
         file = folder / name
-        with _lock_of(file) as free:
+        with lock_of(file) as free:
             known = free is not None and ours["host"] == _HOST  # others' locks may not be seen here
             if free if known else _age(file) > ABANDONED:
                 _remove(file)
 
 
 @contextlib.contextmanager
-def _lock_of(file: Path) -> Iterator[bool | None]:
-    """Take the lock of a file; say whether it was free, None if that cannot be known."""
+def lock_of(file: Path, *, wait: bool = False) -> Iterator[bool | None]:
+    """Take the lock of a file; say whether it was free, None if that cannot be known.
+
+    It ends with the process that holds it, however that ends.
+
+    Args:
+        file: that is there.
+        wait: until it is free.
+    """
     if fcntl is None:
         yield None
         return
-    try:  # neither follow a link nor wait for the other end of a pipe
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    descriptor = _open_to_lock(file)
+    if descriptor is None:
         yield None
         return
     try:
         free: bool | None = True
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             free = False
         except OSError:
@@ -238,6 +244,14 @@ def _lock_of(file: Path) -> Iterator[bool | None]:
         yield free
     finally:
         os.close(descriptor)
+
+
+def _open_to_lock(file: Path) -> int | None:
+    """Open a file; for writing if that is allowed, which network file systems want for locks."""
+    for mode in (os.O_RDWR, os.O_RDONLY):
+        with contextlib.suppress(OSError):  # neither follow a link nor wait for a pipe's other end
+            return os.open(file, mode | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return None
 
 
 def _age(file: Path) -> float:

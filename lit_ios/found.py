@@ -123,7 +123,7 @@ def _trainer(config: Path, value: Any, left: list[str], allow: Sequence[str]) ->
             taken[name] = [kept for one in given if (kept := _callback(one, left, allow))]
         elif (name in _TRAINER and plain) or (name == "logger" and _of_allowed(given, allow)):
             taken[name] = given
-        elif given not in (None, True, []):
+        elif given not in (None, True, []) and not _of_ray(given):
             left.append(f"trainer.{name}")
     return taken
 
@@ -149,6 +149,13 @@ def _callback(given: Any, left: list[str], allow: Sequence[str]) -> Settings | N
             left.append(f"{place} of {name}")
     kept = {key: value for key, value in arguments.items() if key not in ("dirpath", "output")}
     return {"class_path": path, "init_args": kept}
+
+
+def _of_ray(given: Any) -> bool:
+    """Say whether classes are those of `--on ray`: of a command, not of the run."""
+    specs = given if isinstance(given, list) else [given]
+    paths = [spec.get("class_path") if isinstance(spec, dict) else None for spec in specs]
+    return all(isinstance(p, str) and p.startswith("ray.train.lightning.") for p in paths)
 
 
 def _of_allowed(spec: Any, allow: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ A threshold must not be calibrated on training paths, also if they were renamed 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -81,23 +81,36 @@ def recognised(paths: TrajectorySet, known: Fingerprints) -> list[str]:
 
 
 def twins(paths: TrajectorySet) -> dict[int, int]:
-    """Return the numbers of paths that have all rows, times and the outcome of an earlier one.
+    """Return the numbers of paths that have all rows, times and the outcome of an earlier one."""
+    return same_contents(contents(paths))
 
-    Times count from each path's start. Paths of a single row are no twins: a state may recur.
+
+def same_contents(digests: Iterable[bytes | None]) -> dict[int, int]:
+    """Return the numbers of paths whose content an earlier one has; see `contents`."""
+    met: dict[bytes, int] = {}
+    found: dict[int, int] = {}
+    for number, digest in enumerate(digests):
+        first = number if digest is None else met.setdefault(digest, number)
+        if first != number:
+            found[number] = first
+    return found
+
+
+def contents(paths: TrajectorySet) -> list[bytes | None]:
+    """Return a digest of each path's rows, times and outcome.
+
+    Times count from each path's start. None of a single row: a state may recur.
     """
     values = _single(paths.states)
     begins = np.repeat(paths.times[paths.offsets[:-1]], paths.lengths)
     elapsed = _single(paths.times - begins)
-    met: dict[bytes, int] = {}
-    found: dict[int, int] = {}
+    digests: list[bytes | None] = [None] * len(paths)
     for number in np.flatnonzero(paths.lengths > 1).tolist():
         rows = slice(paths.offsets[number], paths.offsets[number + 1])
         content = values[rows].tobytes() + elapsed[rows].tobytes()
         content += bytes([bool(paths.stopped[number])])
-        first = met.setdefault(hashlib.blake2b(content, digest_size=16).digest(), number)
-        if first != number:
-            found[number] = first
-    return found
+        digests[number] = hashlib.blake2b(content, digest_size=16).digest()
+    return digests
 
 
 def calibration_note(paths: TrajectorySet, about: Mapping[str, Any], what: str = "") -> str | None:
@@ -132,7 +145,8 @@ def row_hashes(values: FloatArray) -> Hashes:
 
 def _single(values: FloatArray) -> FloatArray:
     """Return values in single precision, with one zero and one NaN."""
-    single = np.ascontiguousarray(values, dtype=np.float32) + np.float32(0.0)
+    with np.errstate(over="ignore"):  # too large for single precision: infinite
+        single = np.ascontiguousarray(values, dtype=np.float32) + np.float32(0.0)
     single[np.isnan(single)] = np.nan
     return single
 
@@ -146,7 +160,8 @@ def _mix(x: Hashes) -> Hashes:
 
 def _digests(paths: TrajectorySet) -> list[str]:
     """Return a digest of each path's name and rows."""
-    values = np.ascontiguousarray(paths.states, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(paths.states, dtype=np.float32)
     bounds: IntArray = paths.offsets
     return [
         hashlib.blake2b(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, quoted
 
 TimeUnit = Literal["seconds", "minutes", "hours", "days"]
 SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
@@ -31,8 +31,8 @@ def as_time(value: Any, unit: str) -> float:
         return moment.timestamp() / SECONDS[unit]
     try:
         now = float(value)
-    except (TypeError, ValueError):
-        raise UserError(f"time must be a number or a date, got {value!r}") from None
+    except (OverflowError, TypeError, ValueError):
+        raise UserError(f"time must be a number or a date, got {quoted(value)}") from None
     if not math.isfinite(now):
         raise UserError(f"time must be a finite number, got {value}")
     return now

@@ -17,12 +17,15 @@ torch.set_num_threads(1)
 
 # whole command lines, other processes, generated files: make test-fast leaves them out
 SLOW = (
-    "benchmarks/", "cli/", "datamodules/simulators/", "metrics/test_metrics_two_processes.py",
+    "benchmarks/", "callbacks/test_trackers.py", "cli/", "datamodules/simulators/",
+    "metrics/test_metrics_two_processes.py",
     "modules/test_folds.py", "modules/test_validated_margin.py", "policy/test_checkpoints.py",
-    "policy/test_estimator.py", "policy/test_exports.py", "policy/test_folders.py",
+    "policy/test_estimator.py", "policy/test_exports.py", "policy/test_folder_calibration.py",
+    "policy/test_folders.py",
     "policy/test_forecasts.py",
     "readers/test_generated_tables.py",
-    "test_extending.py", "test_fit.py",
+    "serve/test_processes.py", "test_extending.py", "test_fit.py", "tune/test_stacked.py",
+    "tune/test_study.py",
 )  # fmt: skip
 
 

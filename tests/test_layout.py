@@ -57,11 +57,13 @@ MAY_IMPORT = {
         "functional", "live", "plotting", "promises", "readers", "recognition", "rule", "seals",
         "times", "trajectories",
     },
-    "scale": {"checks", "files", "policy", "readers"},
+    "registry": {"__version__", "checks", "policy"},
+    "scale": {"checks", "files", "policy", "promises", "readers", "recognition"},
+    "serve": {"carry", "checks", "live", "policy", "runtime", "times", "trajectories"},
 }  # fmt: skip
 ASSEMBLE = {  # may know everything
     "__init__", "__main__", "auto", "cli", "estimator", "fitting", "program", "report", "testing",
-    "training",
+    "training", "tune",
 }  # fmt: skip
 DEPLOYED = (
     "batches", "carry", "checkpoints", "checks", "data_record", "files", "functional", "imports",

@@ -144,7 +144,8 @@ def iq_loss(
     if value_term == "expert":
         term = weighted_mean(difference, weight)
     elif value_term == "initial":
-        term = (1 - gamma) * weighted_mean(value, weight * (step == 0) * (1 - synthetic))
+        first = weight * (step == 0) * (1 - synthetic)
+        term = weighted_mean((1 - gamma) * value, first)
     elif value_term == "literal":
         term = weighted_mean(difference * (1 - gamma * synthetic), weight)
     elif value_term == "discounted":

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lit_ios.batches import PathBatch, event_times, last_in_time
+from lit_ios.batches import PathBatch, event_times, last_in_time, rows_at
 from lit_ios.functional.stopping import stopping_time, stops
 
 
@@ -52,9 +52,8 @@ def outcome(margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -
     """Follow each path to its first margin at or above the threshold."""
     stop = stops(margin, threshold)
     stop_step = stopping_time(stop, paths.step, paths.path, len(paths.stopped))
-    first_row = paths.first_row[paths.last_row]
     caught = stop_step <= last_in_time(paths)
-    stop_row = torch.where(caught, first_row + stop_step, paths.last_row)
+    stop_row = rows_at(paths, torch.where(caught, stop_step, paths.step[paths.last_row]))
     time_left = torch.where(caught, event_times(paths) - paths.time[stop_row], torch.nan)
     return Outcome(stop_step, caught, time_left)
 
@@ -85,7 +84,7 @@ def alarm_counts(result: Outcome, paths: PathBatch, window: float = 0.0) -> Alar
     begin, end = paths.time[first_row].double(), paths.time[paths.last_row].double()
     latest = torch.where(paths.stopped, end - window, end)
     stops = result.stop_step <= paths.step[paths.last_row]
-    stop_row = torch.where(stops, first_row + result.stop_step, paths.last_row)
+    stop_row = rows_at(paths, result.stop_step.minimum(paths.step[paths.last_row]))
     early = ~paths.stopped | (paths.time[stop_row].double() < latest)
     return AlarmCounts(
         false_alarms=(stops & ~paths.stopped).sum(),

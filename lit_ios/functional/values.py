@@ -25,7 +25,13 @@ def log_policy(q: Tensor, epsilon: Tensor | float) -> Tensor:
     """Return the log-probabilities of both actions; (…, 2).
 
     E1: log π(a|s) = (Q(s,a) − V(s))/ε.
+
+    Args:
+        q: (…, 2).
+        epsilon: temperature, or one of each member; (K, 1).
     """
+    if isinstance(epsilon, Tensor) and epsilon.ndim:
+        epsilon = epsilon[..., None]
     return (q / epsilon).log_softmax(-1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lit_ios.checks import UserError
+from lit_ios.checks import UserError, quoted
 from lit_ios.trajectories import FloatArray
 
 
@@ -108,14 +108,14 @@ class Observations:
             return self._value(name, {name: str(value)})
         try:
             return float(value)
-        except (TypeError, ValueError):
-            raise UserError(f"column {name!r}: not a number: {value!r}") from None
+        except (OverflowError, TypeError, ValueError):
+            raise UserError(f"column {name!r}: not a number: {quoted(value)}") from None
 
 
 def _as_numbers(values: Any) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise UserError(f"an observation must be numbers: {error}") from None
 
 

@@ -130,24 +130,35 @@ def why_refused(
     return reason or "the rule gives no finite margin for these numbers"
 
 
-def warn_of_spacing(carry: FloatArray, usual: float) -> None:
-    """Say so if rows are less than half or more than twice as far apart as in training.
+def spacing(carry: FloatArray) -> float | None:
+    """Return how far apart rows are, once it is known of one of the paths.
 
     Args:
         carry: (B, W) of paths whose rows come with times.
-        usual: time between two rows in training.
     """
     known = carry[carry[:, ROWS] == SOME_ROWS + 2]
-    if len(known):
-        step = float(np.median((known[:, LAST] - known[:, START]) / (known[:, ROWS] - 1)))
+    if not len(known):
+        return None
+    return float(np.median((known[:, LAST] - known[:, START]) / (known[:, ROWS] - 1)))
+
+
+def odd_spacing(step: float, usual: float) -> str | None:
+    """Say so if rows are less than half or more than twice as far apart as in training."""
+    if usual / 2 <= step <= usual * 2:
+        return None
+    return (
+        f"rows are {step:g} apart in time, those of training were {usual:g}: the rule was not "
+        "made for this"
+    )
+
+
+def warn_of_spacing(carry: FloatArray, usual: float) -> None:
+    """Warn of live rows that are spaced unlike those of training; see `spacing`."""
+    if (step := spacing(carry)) is not None:
         warn_if_unusual(step, usual)
 
 
 def warn_if_unusual(step: float, usual: float) -> None:
     """Warn of rows that are spaced unlike those of training."""
-    if not usual / 2 <= step <= usual * 2:
-        warnings.warn(
-            f"rows are {step:g} apart in time, those of training were {usual:g}: the rule was "
-            "not made for this",
-            stacklevel=4,
-        )
+    if words := odd_spacing(step, usual):
+        warnings.warn(words, stacklevel=4)

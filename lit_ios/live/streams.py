@@ -10,7 +10,7 @@ import numpy as np
 from lit_ios.carry import FIRST_STOP, LAST, ROWS, START, THRESHOLD, Missing
 from lit_ios.checks import UserError, check_choice
 from lit_ios.live.forecast import Remaining
-from lit_ios.live.rule import LiveRule, warn_of_spacing, why_refused
+from lit_ios.live.rule import Judged, LiveRule, warn_of_spacing, why_refused
 from lit_ios.live.saved import checked_carry, checked_names, checked_start, restore
 from lit_ios.times import as_time
 from lit_ios.trajectories import BoolArray, FloatArray, IntArray
@@ -28,6 +28,29 @@ class Decisions(NamedTuple):
     familiar: BoolArray  # whether training had rows like this one
     unfamiliar: tuple[tuple[str, ...], ...]  # the features that make a row unlike them
     remaining: Remaining | None = None  # how long is left, where a forecast was learnt
+
+
+def decisions_of(rule: LiveRule, judged: Judged) -> Decisions:
+    """Return what a rule says of rows all of which it could judge.
+
+    Args:
+        rule: that judged them.
+        judged: margins, carries and so on.
+    """
+    carry = judged.carry
+    t = carry[:, ROWS].astype(np.int64) - 1
+    elapsed, first_stop = carry[:, LAST] - carry[:, START], carry[:, FIRST_STOP] == t
+    left = None
+    if rule.forecast is not None:
+        left = rule.forecast(judged.margin, elapsed, first_stop, carry[:, THRESHOLD])
+    familiar = np.asarray(judged.distance <= 1)
+    names: list[tuple[str, ...]] = [()] * len(familiar)
+    for row in np.flatnonzero(~familiar):
+        names[row] = rule.strange(judged.shares[row])
+    return Decisions(
+        judged.stop, judged.margin, judged.probability, first_stop, t, elapsed, familiar,
+        tuple(names), left,
+    )  # fmt: skip
 
 
 class Streams:
@@ -107,25 +130,7 @@ class Streams:
         carry = self._carry[slots] = judged.carry
         if times is not None:
             warn_of_spacing(carry, rule.time_step)
-        t = carry[:, ROWS].astype(np.int64) - 1
-        elapsed, first_stop = carry[:, LAST] - carry[:, START], carry[:, FIRST_STOP] == t
-        left = None
-        if rule.forecast is not None:
-            left = rule.forecast(judged.margin, elapsed, first_stop, carry[:, THRESHOLD])
-        return Decisions(
-            judged.stop, judged.margin, judged.probability, first_stop, t, elapsed,
-            *self._familiar(judged.distance, judged.shares), left,
-        )  # fmt: skip
-
-    def _familiar(
-        self, distance: FloatArray, shares: FloatArray
-    ) -> tuple[BoolArray, tuple[tuple[str, ...], ...]]:
-        """Say which rows are familiar, and what makes the others strange."""
-        familiar = np.asarray(distance <= 1)
-        names: list[tuple[str, ...]] = [()] * len(familiar)
-        for row in np.flatnonzero(~familiar):
-            names[row] = self._rule.strange(shares[row])
-        return familiar, tuple(names)
+        return decisions_of(rule, judged)
 
     def end(self, paths: Iterable[Hashable]) -> None:
         """Forget these paths; their places are given to others."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
+from lightning_fabric.utilities.data import AttributeDict
 from torch import Tensor, nn
 
 from lit_ios.batches import TrainBatch
@@ -112,6 +113,14 @@ class StoppingModule(PartLearning):
         self._optimizers = optimizer_specs(optimizer, self.parts)
         self.record: DataRecord | None = None
 
+    @property
+    def hparams_initial(self) -> AttributeDict:
+        """Arguments it was made with, as loggers get them: without what others have put there."""
+        given = super().hparams_initial
+        return AttributeDict(
+            {name: value for name, value in given.items() if name[0] != "_" and name != "inputs"}
+        )
+
     @classmethod
     def for_data(cls, data: Any, **arguments: Any) -> Self:
         """Make a model that fits a data module; see the class for the arguments."""
@@ -173,9 +182,14 @@ class StoppingModule(PartLearning):
             return
         if not hasattr(data, "prepare_for"):
             raise UserError(f"{type(data).__name__} must be a TrajectoryDataModule")
-        record = data.prepare_for(self.members, self.bootstrap, self.needs_paths)
+        record = self.prepare(data)
         if stage == "fit":
             self.take_over(record)
+
+    def prepare(self, data: Any) -> DataRecord:
+        """Let the data deal paths out to the members."""
+        record: DataRecord = data.prepare_for(self.members, self.bootstrap, self.needs_paths)
+        return record
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Say what the weights are of, so that a policy can be made of the file alone."""

@@ -33,6 +33,7 @@ class FlatParts:
             self._views.append((parameter, self.gradient[start:end].view_as(parameter)))
             where[parameter] = (start, end)
         self.pieces = []  # one parameter for each part, for its optimizer
+        self._bounds = []  # of each piece
         self._gradients = []  # of each part, tensor by tensor
         for part in parts:
             start, end = min(where[p][0] for p in part), max(where[p][1] for p in part)
@@ -40,6 +41,7 @@ class FlatParts:
             piece = nn.Parameter(weights[start:end])
             piece.grad = self.gradient[start:end]
             self.pieces.append(piece)
+            self._bounds.append((start, end))
             self._gradients.append([self.gradient[slice(*where[p])] for p in part])
 
     def clip(self, part: int, largest: float, members: int) -> None:
@@ -49,6 +51,19 @@ class FlatParts:
         factor = (largest / (norm + 1e-6)).clamp_max(1.0)[:, None]
         for gradient in gradients:
             gradient *= factor
+
+    def spread(self, values: Tensor) -> list[Tensor]:
+        """Return a number of each member for every weight, in the order of the pieces.
+
+        Args:
+            values: (K,) of each member.
+        """
+        whole = torch.empty_like(self.gradient)
+        for parameter, view in self._views:
+            start, size = view.storage_offset(), parameter.numel()
+            own = whole[start : start + size].view(len(values), -1)
+            own.copy_(values[:, None].expand_as(own))
+        return [whole[slice(*bounds)] for bounds in self._bounds]
 
     def collect(self) -> None:
         """Let gradients be added up in the vector, also if others have removed them from it."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from lit_ios.batches import PathBatch
 from lit_ios.carry import LARGEST
 from lit_ios.checks import UserError, quoted
-from lit_ios.functional.outcomes import Outcome, balance_counts, outcome
+from lit_ios.functional.outcomes import Outcome, alarm_counts, balance_counts, outcome
 from lit_ios.promises import Balanced, Cost, FalseAlarms, MissRate, Promise, Sweep
 from lit_ios.promises.binomial import interval
 from lit_ios.promises.choice import Choice, choose
@@ -48,12 +48,13 @@ class Calibration(NamedTuple):
     """
 
     threshold: float
-    promises: tuple[dict[str, Any], ...]  # class, arguments and words of each
+    promises: tuple[dict[str, Any], ...]  # class, arguments, words; risk of one in the mean
     paths: int
     events: int  # of them stopped
     censored: int
     event_miss_rate: Estimate | None  # None without events
     false_alarm_rate: Estimate | None  # share of censored paths that are stopped; None without any
+    alarms_per_time: Estimate | None  # first stops where the expert went on; None without any time
     stopped_at_first_row: Estimate  # share of all paths
     time_to_event: Estimate  # mean over caught paths; NaN if nothing is caught
     balanced_accuracy: float  # NaN without events
@@ -94,7 +95,10 @@ class Calibration(NamedTuple):
         return cls(**known)
 
 
-_ESTIMATES = ("event_miss_rate", "false_alarm_rate", "stopped_at_first_row", "time_to_event")
+_ESTIMATES = (
+    "event_miss_rate", "false_alarm_rate", "alarms_per_time", "stopped_at_first_row",
+    "time_to_event",
+)  # fmt: skip
 
 
 def _without_nan(estimate: Estimate | None) -> list[float | None] | None:
@@ -175,13 +179,20 @@ def calibrate(
         made: tuple[dict[str, Any], ...] = ({"promise": None, "words": _name(by)},)
     else:
         chosen = choose(sweep, promises, groups)
-        made = tuple(promise.plain() | {"words": promise.words} for promise in promises)
+        made = tuple(_recorded(promise, None if groups else sweep) for promise in promises)
     measured = measured_at(margin, batch, chosen.threshold)
     found = tuple(
         _group(name, sweep.among(which), chosen) for name, which in (groups or {}).items()
     )
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Calibration(chosen.threshold, made, **measured, lead=batch.lead, groups=found, date=date)
+
+
+def _recorded(promise: Promise, sweep: Sweep | None) -> dict[str, Any]:
+    """Return a promise as checkpoints keep it: with its words, and how often it is exceeded."""
+    known = promise.plain() | {"words": promise.words}
+    risk = None if sweep is None else promise.risk(sweep)
+    return known if risk is None else known | {"risk": risk}
 
 
 def _by_function(by: Choose, margin: Tensor, batch: PathBatch) -> float:
@@ -202,10 +213,10 @@ def _name(by: Choose) -> str:
 def measured_at(margin: Tensor, batch: PathBatch, threshold: float) -> dict[str, Any]:
     """Return what a threshold does on paths, with intervals, under the names of a Calibration."""
     result = outcome(margin, batch, threshold)
-    counts = balance_counts(result, batch)
+    counts, alarms = balance_counts(result, batch), alarm_counts(result, batch)
     events, paths = int(batch.stopped.sum()), len(batch.stopped)
     caught = int(counts.caught)
-    stopped = int((result.caught & ~batch.stopped).sum())
+    stopped = int(alarms.false_alarms)
     at_once = int((result.stop_step == 0).sum())
     accuracy = (counts.caught / counts.events + counts.continued / counts.continue_rows) / 2
     return {
@@ -214,6 +225,7 @@ def measured_at(margin: Tensor, batch: PathBatch, threshold: float) -> dict[str,
         "censored": paths - events,
         "event_miss_rate": share(events - caught, events),
         "false_alarm_rate": share(stopped, paths - events),
+        "alarms_per_time": _rate(int(alarms.alarms), float(alarms.observed_time)),
         "stopped_at_first_row": share(at_once, paths),
         "time_to_event": _mean_time(result, batch),
         "balanced_accuracy": float(accuracy),
@@ -223,6 +235,19 @@ def measured_at(margin: Tensor, batch: PathBatch, threshold: float) -> dict[str,
 def share(k: int, n: int) -> Estimate | None:
     """Return k of n with its exact (Clopper–Pearson) interval; None of nothing."""
     return Estimate(k / n, *interval(k, n)) if n else None
+
+
+def _rate(k: int, time: float) -> Estimate | None:
+    """Return k events in some time, per unit of it, with the exact interval of Poisson's law.
+
+    A path alarms once at the most, so that the interval is rather too wide.
+    """
+    from scipy.special import gammaincinv
+
+    if time <= 0:
+        return None
+    low = float(gammaincinv(k, 0.025)) if k else 0.0
+    return Estimate(k / time, low / time, float(gammaincinv(k + 1, 0.975)) / time)
 
 
 def _mean_time(result: Outcome, batch: PathBatch) -> Estimate:

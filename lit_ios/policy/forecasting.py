@@ -53,7 +53,7 @@ class Forecasting(Judge):
         wanted = numbers("horizons", horizons)
         if not isinstance(seed, int) or seed < 0:
             raise UserError(f"seed must be an integer of at least 0, got {quoted(seed)}")
-        paths, _ = self._labelled(data, path, time, **roles)
+        paths, _ = self.labelled_paths(data, path, time, **roles)
         if not allow_known_paths:
             refuse_chosen_on(paths, self._about, TRAINED | CHOSE_EPOCH)
             paths, _ = each_once(paths)

@@ -143,13 +143,13 @@ class Judge(LoadedRule):
         self, table: Table, path: str | None = None, time: str | None = None, **roles: Any
     ) -> TrajectorySet:
         """Return the paths of a table with their stops; arguments as for `calibrate`."""
-        return self._labelled(table, path, time, **roles)[0]
+        return self.labelled_paths(table, path, time, **roles)[0]
 
-    def _labelled(
+    def labelled_paths(
         self,
         data: Table | TrajectorySet,
-        path: str | None,
-        time: str | None,
+        path: str | None = None,
+        time: str | None = None,
         per: str | Sequence[Any] | None = None,
         **roles: Any,
     ) -> tuple[TrajectorySet, list[str] | None]:

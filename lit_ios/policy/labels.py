@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lit_ios.checks import UserError, did_you_mean
+from lit_ios.checks import UserError, did_you_mean, quoted
 from lit_ios.trajectories import IntArray, TrajectorySet
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def given_labels(per: str | Sequence[Any] | None, paths: int) -> list[str] | Non
             f"per={per!r} names a column of a table: these paths have none; give a name for each "
             "path, per=[…]"
         )
+    if not isinstance(per, Iterable):
+        raise UserError(f"per must name a column or the group of each path, got {quoted(per)}")
     labels = [str(label) for label in per]
     if len(labels) != paths:
         raise UserError(f"per must name the group of each of the {paths} paths, got {len(labels)}")

@@ -110,6 +110,11 @@ class LoadedRule:
         return f"{type(self).__name__}: {'; '.join(parts)}; threshold {self.threshold:.4g}{never}"
 
     @property
+    def about(self) -> Mapping[str, Any]:
+        """The entry `lit_ios` of its checkpoint."""
+        return self._about
+
+    @property
     def held_out(self) -> float | None:
         """Balanced accuracy (M1) on paths left out in training, where `lit_ios.fit` made it.
 

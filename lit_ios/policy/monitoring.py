@@ -10,7 +10,7 @@ import numpy as np
 from lit_ios.live.path_scores import PathScores
 from lit_ios.live.watched import Claims, Watched
 from lit_ios.policy.judging import Judge
-from lit_ios.policy.known_paths import refuse_old
+from lit_ios.policy.known_paths import each_once, refuse_old
 from lit_ios.trajectories import FloatArray, TrajectorySet
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ class Monitoring(Judge, Watched):
         **roles: Any,
     ) -> tuple[Sequence[str], PathScores]:
         """Return names and scores of finished paths."""
-        paths, _ = self._labelled(data, path, time, **roles)
+        paths, _ = self.labelled_paths(data, path, time, **roles)
         if not allow_known_paths:
             refuse_old(paths, self._about)
+            paths, _ = each_once(paths)
         return paths.names, self.scores(paths, roles.get("missing"))

@@ -12,6 +12,7 @@ import torch
 from lit_ios.batches import path_batch
 from lit_ios.checks import UserError, check_number
 from lit_ios.policy.calibration import Calibration, Choose, calibrate, short_forms
+from lit_ios.policy.evidence import Evidence, without_needless_rows
 from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
 from lit_ios.policy.judging import Judge
 from lit_ios.policy.known_paths import CHOSE_EPOCH, TRAINED, each_once, refuse_chosen_on
@@ -79,26 +80,51 @@ class Thresholds(Judge):
         wanted = [*promises, *short_forms(
             max_event_miss_rate, max_false_alarm_rate, confidence, miss_cost, time_cost, alarm_cost
         )]  # fmt: skip
-        check_promises(wanted)
+        check_wanted(wanted, per)
         if choose is not None and wanted:
             raise UserError("choose by promises or by a function, not by both")
-        kept = any(promise.prefers is not None for promise in wanted)
-        if per is not None and not kept:
-            raise UserError(
-                "per keeps promises within groups: give one, such as MissRate(0.05), or leave per "
-                "out"
-            )
-        paths, labels = self._labelled(data, path, time, per, **roles)
+        paths, labels = self.labelled_paths(data, path, time, per, **roles)
         if not allow_known_paths:
-            refuse_chosen_on(paths, self._about, TRAINED | (CHOSE_EPOCH if kept else {}))
+            refuse_chosen_on(paths, self._about, parts_to_avoid(wanted))
             paths, labels = each_once(paths, labels)
+        known = self.evidence(paths, labels, lead, roles.get("missing"))
+        return self.choose_threshold(known, wanted, choose)
+
+    def evidence(
+        self,
+        paths: TrajectorySet,
+        labels: list[str] | None = None,
+        lead: float | None = None,
+        missing: str | None = None,
+        reduced: bool = False,
+    ) -> Evidence:
+        """Return what a calibration must know of paths.
+
+        Args:
+            paths: of raw columns.
+            labels: of the group of each.
+            lead: as for `calibrate`.
+            missing: what to do about gaps; None for what the rule was trained with.
+            reduced: leave out rows that no threshold depends on.
+        """
         batch = path_batch(paths, lead=self.lead if lead is None else lead)
-        margin, distance = self._judged(paths, roles.get("missing"))
-        found = calibrate(torch.from_numpy(margin), batch, wanted, choose, group_masks(labels))
+        values, distance = self._judged(paths, missing)
+        margin = torch.from_numpy(values)
+        if reduced:
+            margin, batch = without_needless_rows(margin, batch)
+        scores = path_scores(values, distance, paths)
+        return Evidence(margin, batch, labels, scores, fingerprints(paths))
+
+    def choose_threshold(
+        self, known: Evidence, promises: Sequence[Promise], choose: Choose | None = None
+    ) -> Calibration:
+        """Take the threshold that paths of which this is known ask for; see `calibrate`."""
+        groups = group_masks(known.labels)
+        found = calibrate(known.margin, known.batch, promises, choose, groups)
         self.threshold = found.threshold
         self.calibration = found
-        self._about["calibrated_on"] = fingerprints(paths)
-        self._about["reference"] = path_scores(margin, distance, paths)._asdict()
+        self._about["calibrated_on"] = known.marks
+        self._about["reference"] = known.scores._asdict()
         return found
 
     def frontier(
@@ -125,7 +151,7 @@ class Thresholds(Judge):
         """
         self._check_roles(roles, self.frontier)
         check_number("draws", draws, at_least=1)
-        paths, _ = self._labelled(data, path, time, **roles)
+        paths, _ = self.labelled_paths(data, path, time, **roles)
         if not paths.stopped.any():
             raise UserError("no path was stopped: there is nothing to miss")
         if (note := calibration_note(paths, self._about)) is not None:
@@ -142,3 +168,21 @@ class Thresholds(Judge):
 
             own = inspect.signature(method).parameters
             check_roles(roles, set(own) - {"data", "promises", "roles"})
+
+
+def check_wanted(promises: Sequence[Promise], per: str | Sequence[Any] | None) -> None:
+    """Refuse promises that cannot be kept together, and groups without one."""
+    check_promises(promises)
+    if per is not None and not _keeps(promises):
+        raise UserError(
+            "per keeps promises within groups: give one, such as MissRate(0.05), or leave per out"
+        )
+
+
+def parts_to_avoid(promises: Sequence[Promise]) -> dict[str, str]:
+    """Return which paths nothing may be promised on, and what was done with them."""
+    return TRAINED | (CHOSE_EPOCH if _keeps(promises) else {})
+
+
+def _keeps(promises: Sequence[Promise]) -> bool:
+    return any(promise.prefers is not None for promise in promises)

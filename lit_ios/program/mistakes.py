@@ -115,13 +115,20 @@ def _shown(role: str, key: str) -> str:
 
 
 def _arguments(of_class: list[str], classes: dict[str, type]) -> list[str]:
-    """Return the arguments of a class, with those it hands on to its bases."""
+    """Return the arguments of a class that is named."""
     cls = classes.get(of_class[-1].rpartition(".")[2]) if of_class else None
-    if cls is None:
-        return []
-    makers = [vars(base).get("__init__") for base in cls.__mro__ if base is not object]
-    names = [name for make in makers if make for name in inspect.signature(make).parameters]
-    return [name for name in dict.fromkeys(names) if name not in ("self", "args", "kwargs")]
+    return [] if cls is None else list(arguments_of(cls))
+
+
+def arguments_of(cls: type) -> dict[str, str]:
+    """Return the arguments of a class, with those it hands on to its bases, and their kinds."""
+    found: dict[str, str] = {}
+    for base in cls.__mro__:
+        make = vars(base).get("__init__") if base is not object else None
+        for name, argument in inspect.signature(make).parameters.items() if make else ():
+            if name not in ("self", "args", "kwargs"):
+                found.setdefault(name, str(argument.annotation))
+    return found
 
 
 def _given(words: list[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import NoReturn
 from lit_ios.checks import UserError
 from lit_ios.program.mistakes import no_option
 from lit_ios.program.short import SHORT
-from lit_ios.program.usage import EXAMPLES, GRAMMAR, USES
+from lit_ios.program.usage import EXAMPLES, GRAMMAR, OWN_EXAMPLES, USES
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,11 +56,14 @@ def parser_of(command: str, program: str = "lit-ios") -> Parser:
     parser = Parser(
         prog=f"{program} {command}", description=USES[command].capitalize() + ".",
         usage=f"{program} {command} {GRAMMAR[command]}", allow_abbrev=False,
-        epilog=EXAMPLES.format(program=program),
+        epilog=OWN_EXAMPLES.get(command, EXAMPLES).format(program=program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    if command in ("predict", "calibrate", "forecast", "explain", "export", "monitor"):
-        parser.add_argument("run", nargs="?", metavar="RUN", help="a run folder or a checkpoint")
+    if command in ("predict", "calibrate", "forecast", "explain", "export", "monitor", "serve"):
+        exported = ", or an exported .onnx" if command == "serve" else ""
+        parser.add_argument(
+            "run", nargs="?", metavar="RUN", help=f"a run folder or a checkpoint{exported}"
+        )
         parser.add_argument("--ckpt_path", metavar="RUN", help="the same")
     if command not in ("inspect", "runs"):
         parser.add_argument(
@@ -68,7 +71,7 @@ def parser_of(command: str, program: str = "lit-ios") -> Parser:
             help="trust classes of this package that the checkpoint names",
         )  # fmt: skip
     _ADD[command](parser)
-    if command not in ("export", "runs"):
+    if command not in ("export", "runs", "serve"):
         _add_table(parser, command)
     return parser
 
@@ -137,6 +140,7 @@ def _add_calibrate(parser: Parser) -> None:
         help="checkpoint to write (default: calibrated.ckpt beside the checkpoint)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="also over one that is there")
+    _add_place(parser)
 
 
 def _add_forecast(parser: Parser) -> None:
@@ -193,16 +197,21 @@ def _add_predict(parser: Parser) -> None:
         "a folder: file by file, and again only what is missing",
     )  # fmt: skip
     _add_safe_csv(parser)
-    group = parser.add_argument_group("of a folder, file by file")
-    group.add_argument("--processes", type=positive, default=1, help="files at a time (default: 1)")
-    group.add_argument(
-        "--on", choices=("processes", "ray"), default="processes",
-        help="processes of this machine (default), or a Ray cluster",
-    )  # fmt: skip
-    group.add_argument("--address", help="of the Ray cluster (default: one on this machine)")
+    group = _add_place(parser)
     group.add_argument(
         "--overwrite", action="store_true", help="also what another policy decided there"
     )
+
+
+def _add_place(parser: Parser) -> argparse._ArgumentGroup:
+    group = parser.add_argument_group("of a folder, file by file")
+    group.add_argument("--processes", type=positive, metavar="N", help="files at a time")
+    group.add_argument(
+        "--on", choices=("processes", "ray"),
+        help="processes of this machine (default), or a Ray cluster",
+    )  # fmt: skip
+    group.add_argument("--address", help="of the Ray cluster (default: one on this machine)")
+    return group
 
 
 def _add_explain(parser: Parser) -> None:
@@ -235,6 +244,30 @@ def _add_monitor(parser: Parser) -> None:
     parser.add_argument("--fail-on-alarm", action="store_true", help="end with 1 if there is one")
 
 
+def _add_serve(parser: Parser) -> None:
+    parser.add_argument(
+        "--store", default="live.db", metavar="PLACE",
+        help="SQLite file that keeps live paths (default: live.db), or postgresql://…",
+    )  # fmt: skip
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen at (default: this machine only)"
+    )
+    parser.add_argument("--port", type=int, default=8000, help="(default: 8000; 0: a free one)")
+    parser.add_argument(
+        "--without-key", action="store_true",
+        help="answer to other machines although LIT_IOS_API_KEY names no key",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-paths", type=positive, default=100_000, metavar="N",
+        help="live paths at a time (default: 100000)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--remember", type=positive, default=128, metavar="N",
+        help="rows of each path that can be sent again, and that a request can hold of one path "
+        "(default: 128)",
+    )  # fmt: skip
+
+
 def _add_runs(parser: Parser) -> None:
     parser.add_argument("folder", nargs="?", default="runs", metavar="FOLDER", help="(runs)")
     parser.add_argument("--sort", metavar="COLUMN", help="column to sort by (default: the folder)")
@@ -261,5 +294,6 @@ _ADD = {
     "export": _add_export,
     "monitor": _add_monitor,
     "report": _add_report,
+    "serve": _add_serve,
     "runs": _add_runs,
 }

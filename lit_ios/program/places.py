@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from lit_ios.checks import UserError
@@ -37,6 +38,18 @@ def find_checkpoint(place: str | Path, name: str = "best") -> Path:
     return find_checkpoint(found[0], name)
 
 
+def to_decide_by(run: str) -> Path:
+    """Return the checkpoint of a run; say so if a calibrated one lies beside it."""
+    checkpoint = find_checkpoint(run)
+    calibrated = checkpoint.with_name("calibrated.ckpt")
+    if not Path(run).is_file() and calibrated.is_file():
+        warnings.warn(
+            f"the threshold is that of training: to use the calibrated one, give {calibrated}",
+            stacklevel=2,
+        )
+    return checkpoint
+
+
 _BEST = "checkpoints/best.ckpt"
 
 
@@ -45,7 +58,7 @@ def run_folders(place: Path, *, candidates: bool = False) -> list[Path]:
 
     Args:
         place: where to look.
-        candidates: also those that an auto run compared.
+        candidates: also those that an auto run compared, and the defaults of a study.
     """
     found = {file.parent for file in place.rglob("checkpoints") if file.is_dir()}
     found |= {file.parent for file in place.rglob("auto.json")}
@@ -55,7 +68,8 @@ def run_folders(place: Path, *, candidates: bool = False) -> list[Path]:
 
 def _is_candidate(folder: Path) -> bool:
     above = folder.parent
-    return above.name == "candidates" and (above.parent / "auto.json").is_file()
+    owners = (above.parent / name for name in ("auto.json", "tune.json"))
+    return above.name == "candidates" and any(file.is_file() for file in owners)
 
 
 def _number(part: str) -> tuple[str, int]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lit_ios.checks import UserError, nearest
 from lit_ios.files import write_figure
@@ -16,10 +15,13 @@ from lit_ios.policy import Calibration, StoppingPolicy
 from lit_ios.policy.calibration import Estimate, Group, short_forms
 from lit_ios.policy.frontiers import OperatingPoint
 from lit_ios.program.monitoring import monitor
-from lit_ios.program.places import find_checkpoint
+from lit_ios.program.places import find_checkpoint, to_decide_by
 from lit_ios.program.uses import roles_of
 from lit_ios.promises import AlarmsPerTime, Balanced, Promise
 from lit_ios.trajectories import TrajectorySet
+
+if TYPE_CHECKING:
+    from lit_ios.scale import Place
 
 
 def calibrate(options: Namespace) -> None:
@@ -31,21 +33,45 @@ def calibrate(options: Namespace) -> None:
     if target.exists() and not options.overwrite:
         raise UserError(f"{target} is there already: give --output FILE or --overwrite")
     policy = StoppingPolicy.load(checkpoint, options.allow)
-    promises = _promises(options)
-    kept = any(promise.prefers is not None for promise in promises)
-    folds = policy.validates_on_training_paths
-    split = options.split or ("test" if kept or folds else "val")
-    data, columns = _data(options, checkpoint, split)
-    if options.data is None:
-        print(f"calibrating on the {split} paths of the run: measure on others from here on")
-    before = policy.threshold
-    found = policy.calibrate(
-        data, *promises, lead=options.lead, per=options.per,
-        allow_known_paths=options.allow_known_paths, **columns,
-    )  # fmt: skip
+    before, promises = policy.threshold, _promises(options)
+    how = {
+        "lead": options.lead, "per": options.per, "allow_known_paths": options.allow_known_paths
+    }  # fmt: skip
+    if _file_by_file(options):
+        from lit_ios.scale import calibrate_folder
+
+        policy = calibrate_folder(
+            checkpoint, options.data, *promises, allow=options.allow, place=_place(options),
+            **how, **roles_of(options),
+        )  # fmt: skip
+    else:
+        kept = any(promise.prefers is not None for promise in promises)
+        folds = policy.validates_on_training_paths
+        split = options.split or ("test" if kept or folds else "val")
+        data, columns = _data(options, checkpoint, split)
+        if options.data is None:
+            print(f"calibrating on the {split} paths of the run: measure on others from here on")
+        policy.calibrate(data, *promises, **how, **columns)
     policy.save(target)
-    _print_calibration(found, before, policy.table.unit)
+    assert policy.calibration is not None
+    _print_calibration(policy.calibration, before, policy.table.unit)
     print(f"written to {target}: give that in place of the run to decide by it")
+
+
+def _file_by_file(options: Namespace) -> bool:
+    """Say whether a folder is to be read file by file, on some place."""
+    if (options.on, options.processes, options.address) == (None, None, None):
+        return False
+    if options.data is None or not Path(options.data).is_dir():
+        raise UserError("--on, --processes and --address go with a folder of tables")
+    return True
+
+
+def _place(options: Namespace) -> Place:
+    """Return where to work."""
+    from lit_ios.scale import Place
+
+    return Place(options.on or "processes", options.processes or 1, options.address)
 
 
 def _promises(options: Namespace) -> list[Promise]:
@@ -64,17 +90,23 @@ def _print_calibration(found: Calibration, before: float, unit: str) -> None:
     print(f"threshold           {found.threshold:.6g}  (was {before:.6g})")
     if math.isinf(found.threshold):
         print("                    never to stop is best by this rule")
-    for i, words in enumerate(found.words):
-        print(f"{'' if i else 'chosen for':19s} {words}")
+    for i, promise in enumerate(found.promises):
+        print(f"{'' if i else 'chosen for':19s} {promise['words']}{_risk(promise)}")
     if len([promise for promise in found.promises if promise.get("confidence")]) > 1:
         print(f"{'':19s} promises with a confidence are kept together with it")
-    print(f"on these {found.paths} paths, {found.events} of them stopped (95 % intervals):")
+    print(
+        f"on these {found.paths} paths, {found.events} of them stopped, which chose the threshold: "
+        "fresh ones may fare worse (95 % intervals)"
+    )
     lead = f", a stop counting up to {found.lead:g}{unit} before the event" if found.lead else ""
     if found.event_miss_rate is not None:
         print(f"  event-miss rate   {_shown(found.event_miss_rate)}{lead}")
     if found.false_alarm_rate is not None:
         of = f"of {found.censored} censored paths"
         print(f"  false alarms      {_shown(found.false_alarm_rate)} {of}")
+    if found.alarms_per_time is not None:
+        per = f"per unit of time{unit} where the expert went on"
+        print(f"  alarms            {_shown(found.alarms_per_time, 3)} {per}")
     at_once = _shown(found.stopped_at_first_row)
     print(f"  stopped at once   {at_once} of all paths, at their first row")
     print(f"  time to event     {_shown(found.time_to_event, 3)}{unit}, mean")
@@ -83,6 +115,14 @@ def _print_calibration(found: Calibration, before: float, unit: str) -> None:
         print(f"  {_group_words(group)}")
     if found.stopped_at_first_row.value == 1:
         print("the rule stops each of these paths at its first row: it says nothing")
+
+
+def _risk(promise: Mapping[str, Any]) -> str:
+    """Say how often a promise in the mean is broken by a single calibration."""
+    if (risk := promise.get("risk")) is None:
+        return ""
+    percent = math.ceil(100 * risk)
+    return f": a single calibration exceeds it with a probability of up to {percent} %"
 
 
 def forecast(options: Namespace) -> None:
@@ -175,12 +215,12 @@ def predict(options: Namespace) -> None:
     from lit_ios.policy.decision_tables import ENDINGS, refuse_own_table, write_decisions
 
     refuse_own_table(options.output, options.data)
-    checkpoint = _to_decide_by(options.run)
+    checkpoint = to_decide_by(options.run)
     if Path(options.data).is_dir() and options.output.suffix not in ENDINGS:
         _predict_folder(checkpoint, options)
         return
-    if (options.on, options.processes, options.address) != ("processes", 1, None):
-        raise UserError("--on, --processes and --address go with a folder and --output FOLDER")
+    if _file_by_file(options):
+        raise UserError("--on, --processes and --address go with --output FOLDER")
     table = StoppingPolicy.load(checkpoint, options.allow).predict(
         options.data, **roles_of(options)
     )
@@ -191,13 +231,13 @@ def predict(options: Namespace) -> None:
 
 def _predict_folder(checkpoint: Path, options: Namespace) -> None:
     """Decide on a folder file by file."""
-    from lit_ios.scale import Place, predict_folder
+    from lit_ios.scale import predict_folder
 
     if options.safe_csv:
         raise UserError("--safe-csv goes with CSV; decisions on a folder are Parquet: leave it out")
     found = predict_folder(
         checkpoint, options.data, options.output, allow=options.allow,
-        place=Place(options.on, options.processes, options.address), overwrite=options.overwrite,
+        place=_place(options), overwrite=options.overwrite,
         **roles_of(options),
     )  # fmt: skip
     there = f", {found.kept} of them there already" if found.kept else ""
@@ -208,7 +248,7 @@ def _predict_folder(checkpoint: Path, options: Namespace) -> None:
 
 def explain(options: Namespace) -> None:
     """Take the decision of one row apart."""
-    checkpoint = _to_decide_by(options.run)
+    checkpoint = to_decide_by(options.run)
     policy = StoppingPolicy.load(checkpoint, options.allow)
     data, columns = _data(options, checkpoint, "test")
     paths = data if isinstance(data, TrajectorySet) else policy.paths(data, **columns)
@@ -258,20 +298,8 @@ def _row(
 
 def export(options: Namespace) -> None:
     """Write the policy for other programs."""
-    policy = StoppingPolicy.load(_to_decide_by(options.run), options.allow)
+    policy = StoppingPolicy.load(to_decide_by(options.run), options.allow)
     print(f"written to {policy.export(Path(options.out))}")
-
-
-def _to_decide_by(run: str) -> Path:
-    """Return the checkpoint of a run; say so if a calibrated one lies beside it."""
-    checkpoint = find_checkpoint(run)
-    calibrated = checkpoint.with_name("calibrated.ckpt")
-    if not Path(run).is_file() and calibrated.is_file():
-        warnings.warn(
-            f"the threshold is that of training: to use the calibrated one, give {calibrated}",
-            stacklevel=2,
-        )
-    return checkpoint
 
 
 def _data(options: Namespace, checkpoint: Path, split: str) -> tuple[Any, dict[str, Any]]:

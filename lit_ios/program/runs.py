@@ -26,6 +26,11 @@ METRICS = {
     "time_to_event": "test/time_to_event_mean",
     "epochs": "epochs",
 }
+INTERVALS = {  # of 95 %, in the CSV file alone
+    f"{name}_{end}": f"{METRICS[name]}_{end}"
+    for name in ("event_miss_rate", "false_alarm_rate", "stopped_at_first_row", "time_to_event")
+    for end in ("low", "high")
+}
 LARGEST = 1e15  # number that is shown
 COLUMNS = ("run", "data", "variant", "candidate", "seed", *METRICS, "seconds", "date")
 
@@ -52,7 +57,7 @@ def list_runs(options: Namespace) -> None:
     print("\n".join(lines(rows)))
     if options.csv is not None:
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, COLUMNS)
+        writer = csv.DictWriter(text, (*COLUMNS, *INTERVALS))
         writer.writeheader()
         writer.writerows(map(_safe, rows) if options.safe_csv else rows)
         write_text(options.csv, text.getvalue())
@@ -71,7 +76,7 @@ def describe(folder: Path) -> Row:
     scores = _dict(metrics.get("candidates"))
     seconds = [_number(_dict(one).get("seconds")) for one in scores.values()]
     own = _json(folder / "candidate.json")  # of one of an auto run's candidates
-    row = {name: _number(metrics.get(key)) for name, key in METRICS.items()}
+    row = {name: _number(metrics.get(key)) for name, key in (METRICS | INTERVALS).items()}
     taken = metrics.get("candidate") if isinstance(metrics.get("candidate"), str) else None
     return row | {
         "run": str(folder),

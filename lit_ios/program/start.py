@@ -17,7 +17,7 @@ COMMANDS = (*TRAINING, *USES)
 
 def main(args: list[str] | None = None, program: str = "lit-ios") -> int:
     """Carry out a command line; return 0, or 1 after a sentence that says why it cannot be."""
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    warnings.showwarning = show_warning  # type: ignore[assignment]
     with plain_output():
         try:
             run(sys.argv[1:] if args is None else list(args), program)
@@ -72,6 +72,10 @@ def run(words: list[str], program: str = "lit-ios") -> Any:
     if command in USES and not (command == "predict" and _own_test_paths(words)):
         _use(words)
         return None
+    if command == "tune":
+        from lit_ios.program.tuning import tune
+
+        return tune(words, program)
     from lit_ios.program.training import train
 
     return train(words, program)
@@ -105,7 +109,7 @@ def _use(words: list[str]) -> None:
         raise UserError(str(error)) from None
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *args: Any) -> None:
+def show_warning(message: Warning | str, category: type[Warning], *args: Any) -> None:
     """Say what looks odd in one line, once, below a progress bar if there is one."""
     text = f"note: {_one_line(as_options(str(message)))}"
     if text not in _said and not issubclass(category, DeprecationWarning):  # nobody's but ours

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from lit_ios.checks import UserError
 from lit_ios.program.jobs import go_on
+from lit_ios.program.on_ray import fit_on_ray, take_place
 from lit_ios.program.packages import check_packages
 from lit_ios.program.words import translate
 from lit_ios.variants import configs_folder
@@ -17,7 +19,26 @@ def train(words: list[str], program: str) -> Any:
         words: of the command line, the command first.
         program: as the user calls it.
     """
+    place, words = take_place(words)
     written_out = translate(words)
+    if place is not None:
+        from lit_ios.auto import auto_run
+
+        written_out = go_on(written_out)
+        if auto_run(written_out, configs_folder() / "default.yaml", program) is not None:
+            raise UserError("auto trains in one process: name a --model, or leave --on ray out")
+        fit_on_ray(written_out, place, program)
+        return None
+    return carry_out(written_out, program)
+
+
+def carry_out(words: list[str], program: str) -> Any:
+    """Carry out a command in this process; return the LightningCLI that did it.
+
+    Args:
+        words: of the command line, written out.
+        program: as the user calls it.
+    """
     check_packages()
     # heavy imports; the packages make class names known
     import callbacks  # noqa: F401
@@ -26,9 +47,9 @@ def train(words: list[str], program: str) -> Any:
     from lit_ios.cli import StoppingCLI
 
     default = configs_folder() / "default.yaml"
-    if "--help-all" in written_out:
+    if "--help-all" in words:
         return StoppingCLI.run([words[0], "--help"], default)
     StoppingCLI.program = program
-    written_out = go_on(written_out)
-    recipe = auto_run(written_out, default, program)
-    return StoppingCLI.run(written_out, default) if recipe is None else recipe.go()
+    words = go_on(words)
+    recipe = auto_run(words, default, program)
+    return StoppingCLI.run(words, default) if recipe is None else recipe.go()

@@ -29,7 +29,7 @@ def use(words: list[str]) -> None:
     options = parser_of(command).read(words[1:])
     if command not in ("inspect", "runs", "frontier", "report"):
         _take_run(options, command)
-    if command not in ("export", "runs"):
+    if command not in ("export", "runs", "serve"):
         _take_file(options, command)
     folder = command == "predict" and Path(options.data or "").is_dir() and options.data
     if not (folder and options.output.suffix == ""):  # decisions go to a folder of their own
@@ -38,6 +38,10 @@ def use(words: list[str]) -> None:
         from lit_ios.program.runs import list_runs
 
         list_runs(options)
+    elif command == "serve":
+        from lit_ios.program.serving import serve_run
+
+        serve_run(options)
     elif command == "inspect":
         from lit_ios.inspect import inspect_table
 
@@ -58,7 +62,7 @@ def _take_run(options: Namespace, command: str) -> None:
     """Let `--ckpt_path RUN` be another way to say RUN."""
     if options.ckpt_path is not None:
         after = "out" if command == "export" else "file"
-        if getattr(options, after) is None:  # the first word is not the run
+        if getattr(options, after, "") is None:  # the first word is not the run
             setattr(options, after, options.run)
         elif options.run is not None:
             raise UserError("the run is given twice: leave --ckpt_path out")

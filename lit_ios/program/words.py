@@ -8,7 +8,7 @@ fit my.csv --path unit --features a b   →   fit --data=table --data.init_args.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,10 +84,15 @@ def predicted_file(words: list[str]) -> tuple[str | None, bool]:
 _OF_LIGHTNING = ("--config", "-c", "--help-all", "--print_config", "--runs_dir", "--threads")
 
 
-def translate(words: list[str]) -> list[str]:
-    """Return the command line with all short forms written out."""
+def translate(words: list[str], others: Sequence[str] = ()) -> list[str]:
+    """Return the command line with all short forms written out.
+
+    Args:
+        words: of the command line, the command first.
+        others: options of the command that are not among them, but may have been meant.
+    """
     command, parsed = words[0], list(parse(words[1:]))
-    _check_options(command, parsed)
+    _check_options(command, parsed, others)
     free = [word.values[0] for word in parsed if not word.option]
     result, table = [command], False
     if command != "fit" and not _named(parsed, "--ckpt_path") and free:
@@ -113,6 +118,8 @@ def translate(words: list[str]) -> list[str]:
             place, name = _value(word), "last" if command == "fit" else "best"
             run = find_checkpoint(place, name) if Path(place).is_dir() else place
             result.append(f"--ckpt_path={run}")
+        elif word.option in ("--config", "-c") and word.values == ["ray"]:
+            result.append(f"--config={configs_folder() / 'ray.yaml'}")
         else:
             _check_value(word)
             named = word.option if len(word.values) != 1 else f"{word.option}={word.values[0]}"
@@ -150,9 +157,9 @@ def _data_words(command: str, name: str) -> list[str]:
     raise UserError(f"--data: there is no file and no data set {name!r}; {advice}")
 
 
-def _check_options(command: str, parsed: list[Word]) -> None:
+def _check_options(command: str, parsed: list[Word], others: Sequence[str]) -> None:
     """Refuse options that do not exist, before anything slow is imported."""
-    known = [*PLAIN, *BY_OPTION]
+    known = [*PLAIN, *BY_OPTION, *others]
     for word in parsed:
         name = word.option
         if not name or name == "-c" or "." in name or name.rstrip("+") in known:

@@ -48,6 +48,13 @@ class Promise(ABC):
         """
         return None
 
+    def risk(self, sweep: Sweep) -> float | None:
+        """Return the probability over calibrations that one of them breaks a promise in the mean.
+
+        At most; None where it is not known, or where the promise has a confidence.
+        """
+        return None
+
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, as checkpoints and exported files keep it."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]

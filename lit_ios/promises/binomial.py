@@ -34,6 +34,13 @@ def needed(level: float, error: float | None) -> int:
     return max(math.ceil(math.log(error) / math.log1p(-level) - 1e-9), 1)
 
 
+def least_level(n: int, error: float | None) -> float:
+    """Return the least level that n paths can promise: 1/(n + 1), or 1 − δ^(1/n)."""
+    if n == 0:
+        return 1.0
+    return 1 / (n + 1) if error is None else -math.expm1(math.log(error) / n)
+
+
 def below(k: int, n: int, p: float) -> float:
     """Return P(Bin(n, p) ≤ k)."""
     from scipy.special import bdtr

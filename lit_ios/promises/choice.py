@@ -193,7 +193,7 @@ def _why_not(sweep: Sweep, terms: Sequence[Term]) -> str:
         at = int(finite[0] if high else finite[-1])
         bound = f"a threshold of {'at most' if high else 'at least'} {_shown(sweep, at, high)}"
         parts.append(f"{named}: {bound}, which {_does(sweep, at)}")
-    more = _more(terms)
+    more = _more(sweep, terms)
     return f"no threshold keeps all promises. {'. '.join(parts)}. {more}"
 
 
@@ -212,12 +212,17 @@ def _does(sweep: Sweep, at: int) -> str:
     return " and ".join(done)
 
 
-def _more(terms: Sequence[Term]) -> str:
+def _more(sweep: Sweep, terms: Sequence[Term]) -> str:
     """Say whether more paths like these would do, and about how many."""
     times = 1.0
     while times < MOST_TIMES:
         times *= 1.1
         copies = [term._replace(sweep=term.sweep.repeated(times)) for term in terms]
         if torch.stack([term.price for term in copies]).sum(0).isfinite().any():
-            return f"About {times:.2g} times as many paths like these would be needed"
+            kinds = {"stopped": sweep.events, "censored": sweep.censored}
+            made = [f"{math.ceil(times * n):,} {kind}" for kind, n in kinds.items() if n]
+            return (
+                f"About {times:.2g} times as many paths like these would be needed: "
+                f"{' and '.join(made)} ones"
+            )
     return "More paths like these would not help: give up some of a promise, or train a better rule"

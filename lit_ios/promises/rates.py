@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from lit_ios.checks import check_number
 from lit_ios.promises.base import Promise
-from lit_ios.promises.binomial import allowed, needed
+from lit_ios.promises.binomial import allowed, below, least_level, needed
 from lit_ios.promises.sweep import Sweep
 
 
@@ -49,7 +50,22 @@ class _Rate(Promise):
     def shortage(self, sweep: Sweep, error: float | None) -> str | None:
         """Say how many paths are needed if even no mistake at all would not do."""
         n, least = self._number(sweep), needed(self.level, error)
-        return None if n >= least else f"at least {least} {self._kind} paths are needed, not {n}"
+        if n >= least:
+            return None
+        possible = math.ceil(1000 * least_level(n, error)) / 1000
+        at_best = f" (which can promise {possible:g} at best)" if possible < 1 else ""
+        return f"at least {least} {self._kind} paths are needed, not {n}{at_best}"
+
+    def risk(self, sweep: Sweep) -> float | None:
+        """Return the probability by which one calibration exceeds a level promised in the mean.
+
+        It is exact where margins are continuous and nothing else moves the threshold, else at most
+        this.
+        """
+        if self.confidence is not None:
+            return None
+        n = self._number(sweep)
+        return below(allowed(n, self.level, None), n, self.level)
 
     @property
     def words(self) -> str:

@@ -17,12 +17,14 @@ from lit_ios.readers.features import chosen_columns, column_matrix, text_categor
 from lit_ios.readers.files import (
     CSV_ENDINGS,
     PARQUET_ENDINGS,
+    Part,
     TableError,
     absence,
     check_names,
     read_parts,
     read_schema,
     stack,
+    table_files,
 )
 from lit_ios.readers.outline import Outline, path_offsets, read_outline
 from lit_ios.readers.roles import Missing, TableRoles
@@ -121,10 +123,13 @@ def read_share(
 def read_column_names(
     file: str | Path, roles: TableRoles
 ) -> tuple[tuple[str, ...], Categories] | None:
-    """Name the columns of a Parquet file and its categories without reading numbers; else None."""
-    if not str(file).endswith(PARQUET_ENDINGS) or not Path(file).is_file():
+    """Name the columns and categories of Parquet files without reading numbers; else None."""
+    place = Path(file)
+    files = table_files(place) if place.is_dir() else [place]
+    if not all(part.name.endswith(PARQUET_ENDINGS) and part.is_file() for part in files):
         return None
-    outside = Source(str(file), read_schema(Path(file)).empty_table())
+    schemas = [Part(part, read_schema(part).empty_table(), 0) for part in files]
+    outside = Source(str(file), stack(schemas))
     outside.events = open_events(roles)
     _check_columns(outside, roles)
     names = chosen_columns(outside, roles)

@@ -12,10 +12,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import warnings
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +27,10 @@ from lit_ios.files import replacing
 from lit_ios.policy import StoppingPolicy
 from lit_ios.policy.decision_tables import path_table
 from lit_ios.readers.files import table_files
+from lit_ios.scale.files import digest_of, pass_on_notes, policy_once, with_notes
 from lit_ios.scale.tasks import Place, results
 
 _MADE_OF = b"lit_ios"  # key of a Parquet file's metadata
-_NOTES = 3  # of one text, with the files they are about
 
 
 class FileTask(NamedTuple):
@@ -103,7 +101,7 @@ def predict_folder(
         results(decide_file, ahead, place), total=len(ahead), unit="file", disable=None
     ):
         found[task.source] = decided
-    _pass_on_notes(found)
+    pass_on_notes({source: decided.notes for source, decided in found.items()})
     _refuse_cut_paths(tasks)
     rows, paths, stopped = (sum(part[i] for part in found.values()) for i in range(3))  # type: ignore[misc]
     return FolderDecided(rows, paths, stopped, len(tasks), len(done))
@@ -111,13 +109,10 @@ def predict_folder(
 
 def decide_file(task: FileTask) -> FileDecided:
     """Decide on the rows of one file and write both tables."""
-    policy = _policy(task.checkpoint, task.allow, json.loads(task.made_of)[0])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        decided = policy.predict(task.source, **task.roles)
+    policy = policy_once(task.checkpoint, task.allow, json.loads(task.made_of)[0])
+    decided, notes = with_notes(lambda: policy.predict(task.source, **task.roles))
     paths = path_table(decided)
     stopped = paths["first_stop_time"].length() - paths["first_stop_time"].null_count
-    notes = tuple(dict.fromkeys(str(note.message) for note in caught))
     known = FileDecided(decided.num_rows, paths.num_rows, stopped, notes)
     made = {_MADE_OF: json.dumps({"of": task.made_of, "decided": known})}
     with contextlib.ExitStack() as stack:  # the table of paths last: it says that both are there
@@ -127,21 +122,13 @@ def decide_file(task: FileTask) -> FileDecided:
     return known
 
 
-@cache
-def _policy(checkpoint: str, allow: tuple[str, ...], digest: str) -> StoppingPolicy:
-    """Load a policy once in each process; refuse another than was asked for."""
-    if _digest(Path(checkpoint)) != digest:
-        raise UserError(f"{checkpoint} changed, or is another file on this machine: begin again")
-    return StoppingPolicy.load(checkpoint, list(allow))
-
-
 def _tasks(
     checkpoint: Path, folder: Path, output: Path, allow: Sequence[str], roles: dict[str, Any]
 ) -> list[FileTask]:
     """Return a task for each file, with what its decisions will be made of."""
     if output.resolve().is_relative_to(folder.resolve()):
         raise UserError(f"output: {output} is in the folder of the data: give another one")
-    tasks, policy = [], _digest(checkpoint)
+    tasks, policy = [], digest_of(checkpoint)
     for file in table_files(folder):
         about = file.stat()
         made_of = json.dumps(
@@ -157,13 +144,6 @@ def _tasks(
                 f"{folder} holds {count} files whose decisions would all be {name}: rename them"
             )
     return tasks
-
-
-def _digest(checkpoint: Path) -> str:
-    try:
-        return hashlib.sha256(checkpoint.read_bytes()).hexdigest()
-    except OSError:
-        raise UserError(f"there is no checkpoint {checkpoint} on this machine") from None
 
 
 def _done(tasks: list[FileTask], output: Path) -> dict[str, FileDecided]:
@@ -202,19 +182,6 @@ def _read_made_of(file: Path) -> dict[str, Any] | None:
         return found if isinstance(found, dict) and {"of", "decided"} <= found.keys() else None
     except (OSError, KeyError, ValueError, pa.ArrowException):
         return None
-
-
-def _pass_on_notes(found: dict[str, FileDecided]) -> None:
-    """Say what was noticed on files, each text once."""
-    about: dict[str, list[str]] = {}
-    for source, decided in found.items():
-        for note in decided.notes:
-            about.setdefault(note, []).append(Path(source).name)
-    for note, files in list(about.items())[: 4 * _NOTES]:
-        more = f" and {len(files) - _NOTES} more" if len(files) > _NOTES else ""
-        warnings.warn(f"{', '.join(files[:_NOTES])}{more}: {note}", stacklevel=3)
-    if len(about) > 4 * _NOTES:
-        warnings.warn(f"and {len(about) - 4 * _NOTES} more notes like these", stacklevel=3)
 
 
 def _refuse_cut_paths(tasks: list[FileTask]) -> None:

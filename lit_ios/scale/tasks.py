@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -171,10 +173,10 @@ class _Ray:
     """A Ray cluster: the one at an address, or one of this machine that ends with the work."""
 
     def __init__(self, place: Place) -> None:
-        self._ray = _import_ray()
+        self._ray = import_ray()
         self._own = not self._ray.is_initialized()
         if self._own:
-            _connect(self._ray, place)
+            connect(self._ray, place)
         self._attempt = self._ray.remote(max_retries=ATTEMPTS)(_attempt)
         self.size = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
@@ -196,7 +198,8 @@ class _Ray:
             self._ray.shutdown()
 
 
-def _import_ray() -> Any:
+def import_ray() -> Any:
+    """Return the package."""
     try:
         import ray
     except ImportError:
@@ -204,10 +207,11 @@ def _import_ray() -> Any:
     return ray
 
 
-def _connect(ray: Any, place: Place) -> None:
+def connect(ray: Any, place: Place) -> None:
     """Join a cluster, whose machines have lit-ios and the same files, or begin one here."""
     known = {"log_to_driver": False, "logging_level": "ERROR"}
     if place.address is not None:
+        _check_listens(place.address)
         try:
             ray.init(address=place.address, **known)
         except (ConnectionError, ValueError, RuntimeError) as error:
@@ -218,3 +222,14 @@ def _connect(ray: Any, place: Place) -> None:
     modules = os.pathsep.join(filter(None, sys.path))  # as in this process
     environment = {"env_vars": {"PYTHONPATH": modules}}
     ray.init(num_cpus=place.processes, include_dashboard=False, runtime_env=environment, **known)
+
+
+def _check_listens(address: str) -> None:
+    """Refuse an address at which nothing answers: Ray would try for a minute or more."""
+    named = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
+    if named is None:
+        return  # `auto`: what Ray itself knows
+    try:
+        socket.create_connection((named[1], int(named[2])), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(f"there is no Ray cluster at {address!r}: {error}") from None

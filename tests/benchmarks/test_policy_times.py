@@ -39,7 +39,8 @@ def test_every_way_of_asking_is_timed(trained, tmp_path):
     pytest.importorskip("onnxruntime", reason="ONNX is an extra")
     found = deployed.latencies(trained, tmp_path, calls=50)
     assert list(found) == [
-        "bare NumPy pass", "stream.step", "exported to ONNX, session.run",
+        "bare NumPy pass", "stream.step", "stream.step, without familiarity",
+        "stream.step, with a forecast", "exported to ONNX, session.run",
         "exported to ONNX, stream.step", "stream_many, 1,000 paths",
     ]  # fmt: skip
     assert all(value > 0 for value in found.values())

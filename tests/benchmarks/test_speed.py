@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from repository import ROOT
 
-from benchmarks import speed
+import train
+from benchmarks import machine, speed
 from benchmarks.methods import VARIANTS
 from benchmarks.observed import run_train
 from benchmarks.speed import reached
@@ -75,3 +77,37 @@ def test_goals_in_the_file_are_those_of_today(tmp_path, monkeypatch):
     found = json.loads(file.read_text())
     assert found["goals"] == {name: list(goal) for name, goal in speed.GOALS.items()}
     assert (found["rows_factor"], found["do_over_iqs"]) == (1.0, 2.0)
+    assert found["machine"]["accelerator"] == "cpu"
+
+
+def test_gpu_that_is_not_there_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr("sys.argv", ["speed", "--accelerator=gpu", f"--file={tmp_path}/speed.json"])
+    with pytest.raises(SystemExit, match="PyTorch sees no GPU on this machine"):
+        speed.main()
+    assert not list(tmp_path.iterdir())
+
+
+def test_everything_that_trains_or_judges_does_so_on_the_accelerator_asked_for(monkeypatch):
+    """Where there is no GPU, what Lightning and train.py are told must do."""
+    told = []
+    monkeypatch.setattr(machine, "_chosen", ["gpu"])
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+
+    class Told(Exception):  # noqa: N818
+        pass
+
+    def refuse(*words, accelerator=None, **_):
+        told.append(accelerator or next(w for w in words[0] if w.startswith("--trainer.acc")))
+        raise Told
+
+    monkeypatch.setattr(speed.pl, "Trainer", refuse)
+    monkeypatch.setattr(train, "main", refuse)
+    for begin in (
+        lambda: speed.epoch_seconds("iqs", speed.RandomPaths(100, 5)),
+        lambda: speed.auto_factor(1),
+    ):
+        with pytest.raises(Told):
+            begin()
+    monkeypatch.undo()
+    assert told == ["gpu", "--trainer.accelerator=gpu"]

@@ -179,6 +179,9 @@ def test_decisions_by_the_threshold_of_training_say_that_there_is_a_calibrated_o
 
 def test_test_says_that_its_paths_were_calibrated_on(copy, tmp_path, capsys):
     assert main(["calibrate", str(copy), "--max-event-miss-rate", "0.3"]) == 0
+    said = capsys.readouterr().out
+    assert "in the mean: a single calibration exceeds it with a probability of up to " in said
+    assert "  alarms            " in said
     calibrated = copy / "checkpoints/calibrated.ckpt"
     capsys.readouterr()
     cli = quietly("test", calibrated, f"--runs_dir={tmp_path / 'again'}")
@@ -288,6 +291,16 @@ def test_runs_are_listed_with_their_scores(runs, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert all(score in shown for score in ("0.7000", "0.9000", "0.8000"))
     assert "false alarm" not in shown  # nothing is known of them
+
+
+def test_table_of_runs_has_the_intervals(runs, tmp_path):
+    file = runs / "CP1/iqs/version_2/metrics.json"
+    ends = {"test/event_miss_rate_low": 0.01, "test/time_to_event_mean_high": 7.5}
+    file.write_text(json.dumps(json.loads(file.read_text()) | ends))
+    assert main(["runs", str(runs), "--csv", str(tmp_path / "runs.csv")]) == 0
+    with open(tmp_path / "runs.csv") as stream:
+        row = next(csv.DictReader(stream))
+    assert (row["event_miss_rate_low"], row["time_to_event_high"]) == ("0.01", "7.5")
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,13 @@ def test_each_of_two_processes_reads_its_share_of_a_table(
         "heat": np.random.default_rng(1).normal(3.0, 2.0, size=lengths.sum()),
         "colour": np.resize(["red", "blue"], lengths.sum()),
     }
-    file = tmp_path / "units.parquet"
-    parquet.write_table(pa.table(columns), file)
+    file, written = tmp_path / "units.parquet", pa.table(columns)
+    if options:
+        parquet.write_table(written, file)
+    else:  # a folder of files, which need not hold whole paths
+        file.mkdir()
+        for name, part in (("a", written[:150]), ("b", written[150:])):
+            parquet.write_table(part, file / f"{name}.parquet")
     table = [
         f"--config={ROOT}/configs/data/table.yaml", f"--data.init_args.file={file}",
         "--data.init_args.path=unit", "--data.init_args.time=day",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from policies import make_policy, random_paths
-from scipy.stats import binom, binomtest, sem, t
+from scipy.stats import binom, binomtest, chi2, sem, t
 
 from lit_ios.checks import UserError
 from lit_ios.policy import StoppingPolicy
@@ -341,3 +341,34 @@ def test_calibrating_judges_each_path_once(monkeypatch):
     )
     policy.calibrate(random_paths(20), MissRate(0.2))
     assert sorted(judged) == list(range(20))
+
+
+def test_alarms_per_time_are_counted_path_by_path_with_the_interval_of_chi_square():
+    policy, paths = make_policy("iqs", seed=2), random_paths(60, 2)
+    found = policy.calibrate(paths, MissRate(0.4))
+    margins, count, time = policy.margins(paths), 0, 0.0
+    for i in range(len(paths)):
+        rows = slice(paths.offsets[i], paths.offsets[i + 1])
+        times, stops = paths.times[rows], np.flatnonzero(margins[rows] >= found.threshold)
+        time += times[-1] - times[0]
+        count += bool(len(stops)) and bool(not paths.stopped[i] or stops[0] < len(times) - 1)
+    low, high = chi2(2 * count).ppf(0.025) / 2, chi2(2 * count + 2).ppf(0.975) / 2
+    expected = count / time, low / time, high / time
+    assert tuple(found.alarms_per_time) == pytest.approx(expected)
+
+
+def test_risk_is_kept_with_promises_in_the_mean_and_not_with_groups_or_a_confidence(tmp_path):
+    policy, paths = make_policy("iqs", seed=2), random_paths(200, 2)
+    policy.calibrate(paths, MissRate(0.2), FalseAlarms(0.9, 0.9))
+    policy.save(tmp_path / "policy.ckpt")
+    mean, sure = StoppingPolicy.load(tmp_path / "policy.ckpt").calibration.promises
+    n = int(paths.stopped.sum())
+    assert mean["risk"] == pytest.approx(binom(n, 0.2).cdf(np.floor(0.2 * (n + 1)) - 1))
+    assert "risk" not in sure
+    (grouped,) = policy.calibrate(paths, MissRate(0.2), per=["a", "b"] * 100).promises
+    assert "risk" not in grouped
+
+
+def test_groups_that_are_neither_a_column_nor_a_list_are_refused():
+    with pytest.raises(UserError, match="per must name a column or the group of each path, got 5"):
+        make_policy("iqs").calibrate(random_paths(40), MissRate(0.4), per=5)

@@ -1,5 +1,6 @@
 """Folders of tables: one task per file, nothing lost, nothing done twice, no path cut."""
 
+import socket
 import sys
 
 import numpy as np
@@ -10,7 +11,7 @@ import scale_tasks
 from policies import make_policy, random_paths
 
 from lit_ios.checks import UserError
-from lit_ios.scale import Place, predict_folder, results
+from lit_ios.scale import Place, folders, predict_folder, results
 
 ROLES = {"path": "unit", "time": "day"}
 FILES = {"first.csv": 1, "second.parquet": 2, "third.csv": 3}
@@ -166,6 +167,26 @@ def test_notes_are_passed_on_with_their_files(predict, folder):
         predict()
 
 
+@pytest.mark.parametrize(
+    "place", [Place(processes=2), pytest.param(Place("ray", 2), marks=pytest.mark.ray)]
+)
+def test_worker_killed_while_writing_loses_and_doubles_nothing(
+    place, predict, tmp_path, monkeypatch
+):
+    expected = predict()
+    known = read(tmp_path / "out/rows")
+    (tmp_path / "out").rename(tmp_path / "undisturbed")
+    monkeypatch.setattr(folders, "decide_file", scale_tasks.killed_while_writing)
+    assert predict(place=place) == expected
+    assert (tmp_path / "out/killed").exists()
+    for part in ("rows", "paths"):
+        names = {file.name for file in (tmp_path / "out" / part).iterdir()}
+        assert names == {"first.parquet", "second.parquet", "third.parquet"}
+    assert all(table.equals(known[name]) for name, table in read(tmp_path / "out/rows").items())
+    monkeypatch.undo()
+    assert predict().kept == 3
+
+
 # Tasks --------------------------------------------------------------------------------------------
 
 
@@ -230,3 +251,13 @@ def test_missing_ray_is_said_in_a_sentence(monkeypatch):
 def test_places_that_do_not_exist_are_refused(place, sentence):
     with pytest.raises(UserError, match=sentence):
         list(results(scale_tasks.square, [1], place))
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("address", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
+def test_address_where_nothing_answers_is_refused_at_once(address):
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))  # it does not listen
+        address = address.format(server.getsockname()[1])
+        with pytest.raises(UserError, match=f"there is no Ray cluster at '{address}': "):
+            list(results(scale_tasks.square, [1], Place("ray", address=address)))

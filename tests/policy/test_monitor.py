@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -287,6 +288,17 @@ def test_whole_live_and_single_paths_give_the_same_monitor(calibrated):
     assert whole.rates["event_miss_rate"].level == 0.3
     assert whole.add_paths(paths) == 0  # they are there
     assert "20 paths since calibration on 40" in repr(whole)
+
+
+def test_path_of_a_table_that_is_there_under_two_names_counts_once(calibrated):
+    paths = random_paths(30, seed=4)
+    longer = paths.select(paths.lengths > 1)
+    renamed = replace(longer, names=tuple(f"again {name}" for name in longer.names))
+    watch, once = calibrated.monitor(), calibrated.monitor()
+    with pytest.warns(UserWarning, match="are there twice"):
+        assert watch.add_paths(longer.followed_by(renamed)) == len(longer)
+    once.add_paths(longer)
+    assert watch.verdicts == once.verdicts
 
 
 def test_monitor_survives_saving_the_policy_and_a_threshold_set_by_hand(calibrated, tmp_path):

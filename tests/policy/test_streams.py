@@ -150,7 +150,11 @@ def test_a_refused_row_leaves_the_stream_as_it_was():
         ([[1.0, 2.0]], r"got an array of shape \(1, 2\)"),
         ({"a": 1.0, "c": 2.0}, "no column 'b'"),
         ({"a": 1.0, "b": "high"}, "column 'b': not a number: 'high'"),
+        ({"a": 1.0, "b": 10**400}, "column 'b': not a number: 1000"),
+        ({"a": 1.0, "b": 10**5000}, "column 'b': not a number: a int"),
+        ([1.0, 10**400], "must be numbers"),
     ],
+    ids=["one", "two rows", "another", "text", "long", "longer than Python shows", "long in order"],
 )
 def test_wrong_observations_are_refused_by_name(observation, message):
     with pytest.raises(UserError, match=message):
@@ -237,6 +241,12 @@ def test_missing_times_are_refused(time):
         policy.stream().step([0.5, 0.5], time)
     with pytest.raises(UserError, match="time must be a finite number or a date"):
         policy.stream_many().step(["p"], [[0.5, 0.5]], [time])
+
+
+@pytest.mark.parametrize("time", [10**400, -(10**5000)], ids=["long", "longer than Python shows"])
+def test_times_that_no_double_holds_are_refused(time):
+    with pytest.raises(UserError, match="time must be a number or a date"):
+        make_policy("iqs").stream().step([0.5, 0.5], time)
 
 
 def test_a_path_that_began_without_a_time_takes_none_later():

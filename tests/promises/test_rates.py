@@ -1,5 +1,7 @@
 """Promised rates: exact bounds, kept on fresh paths in the mean or as often as was said."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -102,6 +104,9 @@ def test_promises_that_more_paths_would_keep_say_how_many():
         choose(sweep, tight)
     times = float(str(refused.value).split("About ")[1].split(" ")[0])
     choose(sweep.repeated(times * 1.1), tight)
+    stopped, censored = re.findall(r"(\d+) stopped and (\d+) censored", str(refused.value))[0]
+    assert int(stopped) == pytest.approx(200 * times, rel=0.05)
+    assert int(censored) == pytest.approx(100 * times, rel=0.05)
 
 
 @pytest.mark.parametrize("confidence", [None, 0.9])
@@ -199,3 +204,25 @@ def test_promise_that_no_threshold_keeps_says_what_is_possible():
         match="not even to stop every path at its first row keeps it, which misses 10 of 40 events",
     ):
         choose(Sweep(margin, batch), [MissRate(0.2)])
+
+
+@pytest.mark.parametrize("kind", [MissRate, FalseAlarms])
+@pytest.mark.parametrize(("n", "level"), [(30, 0.1), (120, 0.05), (200, 0.3)])
+def test_risk_of_a_promise_in_the_mean_is_that_of_the_order_statistic(kind, n, level):
+    margin, batch = single_rows(np.random.default_rng(1).normal(size=n), [kind is MissRate] * n)
+    # the rate on fresh paths is the (k + 1)-th smallest of n uniform numbers: Beta(k + 1, n − k)
+    k = max(k for k in range(n) if (k + 1) / (n + 1) <= level + 1e-12)
+    exact = stats.beta(k + 1, n - k).sf(level)
+    assert kind(level).risk(Sweep(margin, batch)) == pytest.approx(exact)
+    assert kind(level, 0.9).risk(Sweep(margin, batch)) is None
+
+
+@pytest.mark.parametrize(("n", "confidence"), [(20, None), (35, 0.95), (58, 0.95)])
+def test_too_few_paths_are_told_the_least_level_they_can_promise(n, confidence):
+    margin, batch = single_rows(np.random.default_rng(1).normal(size=n), [True] * n)
+    with pytest.raises(UserError, match=r"which can promise ([\d.]+) at best") as refused:
+        choose(Sweep(margin, batch), [MissRate(0.01, confidence)])
+    best = float(str(refused.value).split("promise ")[-1].split(" ")[0])
+    choose(Sweep(margin, batch), [MissRate(best, confidence)])
+    with pytest.raises(UserError, match="stopped paths are needed"):
+        choose(Sweep(margin, batch), [MissRate(best - 0.002, confidence)])

@@ -8,6 +8,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 
+from lit_ios.readers import files
 from lit_ios.readers.files import TableError
 from lit_ios.readers.table import TableRoles, read_column_names, read_paths, read_share
 
@@ -36,6 +37,11 @@ def write(folder, kind, columns=COLUMNS, order=None):
         file.mkdir()
         pa_parquet.write_table(table[:30], file / "a.parquet")
         pa_csv.write_csv(table[30:], file / "b.csv")
+    elif kind == "parquet folder":
+        file = folder / "table.parquet"  # as Spark names one
+        file.mkdir()
+        pa_parquet.write_table(table[:30], file / "a.parquet", row_group_size=7)
+        pa_parquet.write_table(table[30:], file / "b.parquet")
     elif kind == "csv":
         pa_csv.write_csv(table, file := folder / "table.csv")
     else:
@@ -43,7 +49,7 @@ def write(folder, kind, columns=COLUMNS, order=None):
     return file
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "folder"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "folder", "parquet folder"])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_share_equals_the_paths_selected_from_the_whole_file(kind, shuffled, tmp_path):
     order = RNG.permutation(ROWS) if shuffled else None
@@ -78,9 +84,21 @@ def test_errors_in_a_share_name_the_row_of_the_file(kind, tmp_path):
     read_share(file, ROLES, lambda outline: np.where(own == 0, -1, 0))  # u15 is not in it
 
 
-def test_columns_and_categories_of_a_parquet_file_are_those_of_its_paths(tmp_path):
-    file = write(tmp_path, "parquet")
+@pytest.mark.parametrize("kind", ["parquet", "parquet folder"])
+def test_columns_and_categories_of_parquet_files_are_known_without_their_numbers(
+    kind, tmp_path, monkeypatch
+):
+    file = write(tmp_path, kind)
+    read = []
+    original = files.read_parts
+
+    def read_parts(place, wanted=None, *args, **kwargs):
+        read.append(wanted)
+        return original(place, wanted, *args, **kwargs)
+
+    monkeypatch.setattr("lit_ios.readers.table.read_parts", read_parts)
     names, categories = read_column_names(file, ROLES_OF_ALL)
+    assert read == [["colour"]]
     paths = read_paths(file, ROLES_OF_ALL)
     assert names == paths.feature_names == ("heat", "colour")
     assert categories == paths.categories == {"colour": ("blue", "green", "red")}
