@@ -9,12 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.hostile_checks.states import policy
+from lit_ios.auto import _own_table
 from lit_ios.checks import UserError
 from lit_ios.cli import _check_class
 from lit_ios.found import class_paths, files_read, found_options, found_settings
 from lit_ios.live.metadata import read_metadata
 from lit_ios.modules import StoppingModule
 from lit_ios.policy.exports import ExportedStep, describe_export
+from lit_ios.program import main
 from lit_ios.settings import merge_settings, read_settings
 
 MANY = settings(
@@ -122,3 +124,14 @@ def test_layers_that_cannot_be_merged_name_what_is_wrong(layers, message):
 def test_a_model_that_is_no_mapping_is_refused():
     with pytest.raises(UserError, match="model in a settings file must have a class_path"):
         _check_class("model", {"model": "text"}, [], StoppingModule)
+
+
+def test_data_that_are_no_mapping_are_no_table_of_ones_own(tmp_path):
+    (tmp_path / "a.yaml").write_text("data: [1]\n")
+    assert not _own_table(["fit"], [str(tmp_path / "a.yaml")])
+
+
+def test_a_folder_of_runs_that_is_a_number_is_refused(tmp_path, capsys):
+    (tmp_path / "a.yaml").write_text("runs_dir: 0.5\n")
+    assert main(["fit", "--data", "CP1", "--model", "iqs", f"--config={tmp_path}/a.yaml"]) == 1
+    assert "runs_dir must be text" in capsys.readouterr().err
