@@ -217,6 +217,7 @@ class StoppingCLI(LightningCLI):
         if self.checkpoint is not None:
             _check_fit(self.checkpoint, self.model)
             if self.trainer.world_size == 1:
+                _check_columns(self.checkpoint, self.model, self.datamodule)
                 self._say_if_calibrated_on_these()
 
     def _say_if_calibrated_on_these(self) -> None:
@@ -453,6 +454,18 @@ def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
         raise UserError(f"--ckpt_path: {checkpoint} is damaged: {reason}; take another copy of it")
 
 
+def _check_columns(checkpoint: Path, model: StoppingModule, data: Any) -> None:
+    """Refuse data that do not have the columns a checkpoint was trained on."""
+    splits = getattr(data, "splits", ())
+    had = model.rule.encoder.columns
+    for paths in splits:
+        if paths is not None and paths.feature_names != had:
+            raise UserError(
+                f"--ckpt_path: {checkpoint} was trained on the columns {', '.join(had)}, and these "
+                f"data have {', '.join(paths.feature_names)}: give data of the same columns"
+            )
+
+
 def _check_class(role: str, settings: Settings, words: list[str], base: type) -> None:
     """Refuse a class name that is not one of ours, listing those there are."""
     named = settings.get(role) or {}
@@ -537,5 +550,6 @@ def be_quiet() -> None:
     warnings.filterwarnings("ignore", message="It is recommended to use `self.log")
     warnings.filterwarnings("ignore", message="The dirpath has changed from")  # when only tested
     warnings.filterwarnings("ignore", category=MissingClassWarning)  # the summary says it
+    warnings.filterwarnings("ignore", message="The `srun` command is available")
     warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
     warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")

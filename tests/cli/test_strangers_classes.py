@@ -155,7 +155,7 @@ def used_in(cli, role):
         "model": [module],
         "data": [cli.datamodule],
         "callback": cli.trainer.callbacks,
-        "logger": [cli.trainer.logger],
+        "logger": cli.trainer.loggers,
         "head": [module.rule.head],
         "optimizer": cli.trainer.optimizers,
         "encoder": [cli.datamodule.encoder, module.rule.encoder],
