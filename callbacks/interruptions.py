@@ -95,15 +95,20 @@ class Interruptions(Callback):
     on_predict_end = on_test_end
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Know that the epoch before was trained in this process."""
+        """Know that the epoch before was trained in this process; end if it was to be the last."""
         self.went_well |= self._began_epoch
+        if self._agreed(trainer) and self._began_epoch:
+            self._end(trainer, save=False)  # what it came to is in last.ckpt
         self._began_epoch = True
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any, **kwargs: Any
     ) -> None:
-        """Save and end, if that is due."""
-        if self._agreed(trainer):
+        """Save and end, if that is due; after an epoch's last batch its end is waited for.
+
+        A run that goes on from there would skip a part of what Lightning does between two epochs.
+        """
+        if self._agreed(trainer) and not (trainer.is_last_batch and _saves_epochs(trainer)):
             self._end(trainer, save=True)
 
     def on_exception(
@@ -183,6 +188,16 @@ def last_checkpoint(trainer: pl.Trainer) -> Path | None:
         if isinstance(callback, ModelCheckpoint) and callback.dirpath is not None:
             return Path(callback.dirpath) / "last.ckpt"
     return None
+
+
+def _saves_epochs(trainer: pl.Trainer) -> bool:
+    """Say whether last.ckpt is written after each epoch."""
+    return any(
+        isinstance(c, ModelCheckpoint)
+        and (c.filename == "last" or c.save_last)
+        and c._every_n_epochs == 1
+        for c in trainer.checkpoint_callbacks
+    )
 
 
 def _reason(number: int) -> str:

@@ -29,10 +29,11 @@ MIDDLE = (
 def send(monkeypatch):
     """Return a function that lets a signal come in the middle of the second epoch."""
 
-    def arrange(number):
+    def arrange(number, last=False):
         def on_train_batch_start(self, batch, batch_idx, usual=StoppingModule.on_train_batch_start):
             usual(self, batch, batch_idx)
-            if self.current_epoch == 1 and batch_idx == 2:
+            at = self.trainer.num_training_batches - 1 if last else 2
+            if self.current_epoch == 1 and batch_idx == at:
                 os.kill(os.getpid(), number)
 
         monkeypatch.setattr(StoppingModule, "on_train_batch_start", on_train_batch_start)
@@ -61,6 +62,18 @@ def check_the_same_as_uninterrupted(run_train, last):
         assert a["global_step"] == b["global_step"]
     metrics = [(f / "metrics.json").read_text() for f in (whole, last.parent.parent)]
     assert metrics[0] == metrics[1]
+
+
+def test_a_signal_in_the_last_batch_of_an_epoch_waits_for_its_end(
+    run_train, send, tmp_path, monkeypatch
+):
+    send(signal.SIGTERM, last=True)
+    last = interrupted(run_train, tmp_path, 143)
+    saved = read_checkpoint(last)
+    assert saved["epoch"] == 1
+    assert saved["loops"]["fit_loop"]["state_dict"]["combined_loader"][0]["epoch"] == 1
+    monkeypatch.undo()
+    check_the_same_as_uninterrupted(run_train, last)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
