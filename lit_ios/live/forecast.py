@@ -118,7 +118,7 @@ class Forecast:
             and (np.diff(self.bounds) >= 0).all()
             and all(type(count) is int and count >= 0 for count in (self.paths, self.events))
             and isinstance(self.rule, str)
-            and all(isinstance(x, int | float) and 0 < x < math.inf for x in self.horizons)
+            and all(isinstance(x, int | float) and 0 <= x < math.inf for x in self.horizons)
         )
 
     def __call__(

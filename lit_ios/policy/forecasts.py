@@ -115,9 +115,11 @@ def learn(
         "paths": count,
         "events": int(rows.seen[batch.last_row].sum()),
         "rule": fingerprint,
-        "horizons": tuple(map(float, horizons)),
+        "horizons": (),
     }
     calm = Forecast.of(plain)
+    for horizon in horizons:  # refuses those of which the paths say nothing
+        calm(*(np.zeros(1),) * 2, np.zeros(1, bool), np.zeros(1)).within(float(horizon))
     held = held_positions(calm, margin[~first].numpy(), _part(rows, ~first))
     others = path[~first].numpy()
     plain["positions"] = _promises(calm, others, rows.elapsed[~first].numpy(), held)
@@ -127,10 +129,7 @@ def learn(
         "record_margin": margin[~first].numpy()[records],
         "record_position": held[records],
     }
-    made = Forecast.of(plain)
-    for horizon in made.horizons:  # refuses those of which the paths say nothing
-        made(*(np.zeros(1),) * 2, np.zeros(1, bool), np.zeros(1)).within(horizon)
-    return made
+    return Forecast.of(plain | {"horizons": tuple(map(float, horizons))})
 
 
 def paths_needed(confidence: float) -> int:
