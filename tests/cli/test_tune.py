@@ -19,7 +19,7 @@ import train
 from lit_ios.scale import Place
 from lit_ios.tune import plan, run
 
-pytest.importorskip("optuna")
+pytest.importorskip("optuna", reason="the extra tune is not installed")
 
 SMALL = (
     "--data", "CP1", "--data.init_args.paths=24", "--data.init_args.test_paths=8",
@@ -170,7 +170,7 @@ def workers_of(parent):
 
 @pytest.mark.ray
 def test_a_ray_cluster_finds_what_processes_find(finished, tmp_path):
-    pytest.importorskip("ray")
+    pytest.importorskip("ray", reason="the extra ray is not installed")
     words = (*SMALL, f"--space={finished / 'space.yaml'}", "--trials=6")
     tune(*words, f"--runs_dir={tmp_path}", "--on=ray", "--processes=2")
     assert rows(tmp_path / "CP1/tune/version_0") == rows(finished)[:6]

@@ -18,7 +18,7 @@ pytestmark = [
 @pytest.fixture
 def url(tmp_path):
     """Return a store of its own in the database, which is removed afterwards."""
-    psycopg = pytest.importorskip("psycopg")
+    psycopg = pytest.importorskip("psycopg", reason="the extra serve-postgres is not installed")
     place, name = os.environ["LIT_IOS_POSTGRES"], f"test_{tmp_path.name}"
     with psycopg.connect(place, autocommit=True) as connection:
         connection.execute(f'CREATE SCHEMA "{name}"')

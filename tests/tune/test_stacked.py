@@ -13,7 +13,7 @@ from lit_ios.modules import DOIQS, IQS, Classifier, ModelBasedIQS, RecurrentSurv
 from lit_ios.tune.space import Knob
 from lit_ios.tune.stacked import Setting, check_knobs, check_stackable, stack
 
-pytest.importorskip("optuna")
+pytest.importorskip("optuna", reason="the extra tune is not installed")
 
 SETTINGS = [
     Setting(0.01, 0.99, 0.1, 0.99, 0.9999),

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from repository import ROOT
 
-pytest.importorskip("optuna")
+pytest.importorskip("optuna", reason="the extra tune is not installed")
 
 from study_tasks import DEFAULTS, KNOBS, score, study_in, work
 
