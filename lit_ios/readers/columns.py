@@ -115,7 +115,8 @@ class Source:
         if self.is_text(column):
             row = self._first_text(column)
             text = values[row].as_py()
-            raise TableError(f"{self.where(column, row)}: not a number: {text!r}; {_hint(text)}")
+            why = f"not a number: {text!r}; {_hint(str(text))}"
+            raise TableError(f"{self.where(column, row)}: {why}")
         kind = values.type
         if pa.types.is_null(kind):
             return np.full(len(values), np.nan)
