@@ -20,8 +20,8 @@ import pytorch_lightning as pl
 import torch
 
 from datamodules import ChangePointData, FatigueData
-from lit_ios.cli import be_quiet
 from lit_ios.modules import IQS
+from lit_ios.program.quiet import be_quiet
 from lit_ios.tune.stacked import Setting, stack
 
 DATA: dict[str, Callable[..., Any]] = {

@@ -180,7 +180,9 @@ class AutoRun:
             return _stopped_early(self._own(name) / "checkpoints")
 
     def _train(self, name: str, settings: Settings, title: str) -> Score:
-        from lit_ios.cli import StoppingCLI, allow_imports, be_quiet
+        from lit_ios.cli import StoppingCLI
+        from lit_ios.program.class_names import allow_imports
+        from lit_ios.program.quiet import be_quiet
 
         run, start = self, time.perf_counter()
 

@@ -3,43 +3,57 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
-import warnings
 from argparse import ArgumentError
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
-from jsonargparse import get_loader, set_loader, set_parsing_settings
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning import LightningDataModule, Trainer
-from pytorch_lightning.callbacks import Callback, ProgressBar
+from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
-from pytorch_lightning.loggers import Logger
 
 from callbacks.interruptions import Interruptions, last_checkpoint
 from callbacks.run_folder import EpochLogger, SettingsWriter
 from callbacks.trackers import send_results
-from lit_ios.checkpoints import PREFIX, read_checkpoint
-from lit_ios.checks import UserError, check_integer, nearest
+from lit_ios.checkpoints import read_checkpoint
+from lit_ios.checks import UserError, check_integer
 from lit_ios.data_record import InputSettings
 from lit_ios.files import explain_os_error, write_json
-from lit_ios.found import CONFIG, class_paths, files_read, found_settings, refuse_links
-from lit_ios.imports import TRUSTED, allow_packages, check_import
-from lit_ios.metrics import MissingClassWarning
+from lit_ios.found import class_paths, files_read, found_settings, refuse_links
+from lit_ios.imports import check_import
 from lit_ios.modules import StoppingModule
 from lit_ios.program import jobs
+from lit_ios.program.checkpoint_fit import (
+    check_columns,
+    check_fit,
+    given_checkpoint,
+    run_config,
+)
+from lit_ios.program.class_names import (
+    allow_imports,
+    check_class,
+    known_classes,
+    named_classes,
+)
 from lit_ios.program.mistakes import explain
+from lit_ios.program.options import add_options, check_seed
+from lit_ios.program.quiet import be_quiet
+from lit_ios.program.trainers import (
+    callbacks_of,
+    check_trainer,
+    choose_strategy,
+    default_threads,
+    explain_trainer_error,
+    loggers_of,
+    refused_by_trainer,
+)
 from lit_ios.recognition import calibration_note
-from lit_ios.rule.weights import impossible, other_kind
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
-from lit_ios.variants import configs_folder, settings_by_name, variant_name
-from lit_ios.yaml_text import check_yaml
+from lit_ios.variants import settings_by_name, variant_name
 
 COMMANDS = ("fit", "validate", "test", "predict")
 _LOST = (
@@ -68,11 +82,11 @@ class StoppingCLI(LightningCLI):
         if any(word.startswith("--data.init_args.seed") for word in others):
             raise UserError("data.init_args.seed follows --seed_everything: give that instead")
         for seed in gather_options(others, "--seed_everything")[0]:
-            _check_seed(seed)
+            check_seed(seed)
         for role in ("data", "model"):
             named, others = settings_by_name(others, role)
             files += named
-        cls.checkpoint = _checkpoint(others)
+        cls.checkpoint = given_checkpoint(others)
         if cls.checkpoint is None and others[0] != "fit" and "--help" not in others:
             raise UserError(
                 f"{others[0]} needs a checkpoint: {others[0]} RUN, a run folder or a checkpoint"
@@ -104,11 +118,11 @@ class StoppingCLI(LightningCLI):
     @classmethod
     def carry_out(cls, settings: Settings, others: list[str]) -> StoppingCLI:
         """Carry out a command, its first word, under settings and the options that follow it."""
-        _check_seed(settings.get("seed_everything"))
-        for path in (*class_paths(settings), *_named_classes(others)):
+        check_seed(settings.get("seed_everything"))
+        for path in (*class_paths(settings), *named_classes(others)):
             check_import(path)
-        _check_class("model", settings, others, StoppingModule)
-        _check_class("data", settings, others, LightningDataModule)
+        check_class("model", settings, others, StoppingModule)
+        check_class("data", settings, others, LightningDataModule)
         return cls(
             model_class=StoppingModule,
             subclass_mode_model=True,
@@ -136,38 +150,11 @@ class StoppingCLI(LightningCLI):
             super().parse_arguments(parser, args)
         except ArgumentError as error:
             known = self._subcommand_parsers[args[0]]._option_string_actions
-            bases: list[type] = [StoppingModule, LightningDataModule, Callback, Logger]
-            classes = {cls.__name__: cls for base in bases for cls in _subclasses(base)}
-            raise explain(str(error), args[3:], known, classes) from None
+            raise explain(str(error), args[3:], known, known_classes()) from None
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add our options, and link what the model must know of the data."""
-        parser.add_argument(
-            "--runs_dir", type=str, default="runs", help="Folder of the run folders."
-        )
-        parser.add_argument(
-            "--threads",
-            type=int | None,
-            help="CPU threads of PyTorch (default: one, all cores for large networks). Two make "
-            "8 small members a fifth faster, but many times slower when the machine is busy.",
-        )
-        parser.add_argument(
-            "--output",
-            type=str | None,
-            help="predict: the .csv or .parquet file of decisions (default: in the run folder).",
-        )
-        parser.add_argument(
-            "--safe_csv",
-            type=bool,
-            default=False,
-            help="predict: mark text that a spreadsheet would take for a formula.",
-        )
-        parser.add_argument(
-            "--baseline",
-            type=bool,
-            default=True,
-            help="fit: end with what gradient boosting gets on the same paths.",
-        )
+        add_options(parser)
         parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
         parser.link_arguments(
             "data", "model.init_args.inputs", compute_fn=self._inputs, apply_on="instantiate"
@@ -198,7 +185,7 @@ class StoppingCLI(LightningCLI):
         try:
             super().instantiate_classes()
         except MisconfigurationException as error:  # of the trainer's own options
-            raise _refused_by_trainer(str(error).rstrip(".!")) from None
+            raise refused_by_trainer(str(error).rstrip(".!")) from None
         except ValueError as error:
             if isinstance(error.__cause__, UserError):
                 raise error.__cause__ from None
@@ -215,9 +202,9 @@ class StoppingCLI(LightningCLI):
         if self.trainer.world_size == 1:
             self.datamodule.setup(self.subcommand)
         if self.checkpoint is not None:
-            _check_fit(self.checkpoint, self.model)
+            check_fit(self.checkpoint, self.model)
             if self.trainer.world_size == 1:
-                _check_columns(self.checkpoint, self.model, self.datamodule)
+                check_columns(self.checkpoint, self.model, self.datamodule)
                 self._say_if_calibrated_on_these()
 
     def _say_if_calibrated_on_these(self) -> None:
@@ -270,47 +257,25 @@ class StoppingCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Choose run folder and strategy where the user has not."""
         config = self._get(self.config_init, "trainer")
-        if config.get("precision") in ("16-true", "bf16-true"):
-            raise UserError(f"precision {config['precision']} is too coarse to learn in: use mixed")
-        if config.get("accelerator") == "mps":
-            raise UserError("accelerator mps has no double precision, which scaling needs: use cpu")
-        callbacks = config.get("callbacks") or []
-        if config.get("enable_progress_bar") is False:
-            callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
-        output = self._get(self.config, "output")
-        for callback in callbacks:
-            if output is not None and hasattr(callback, "output"):
-                callback.output = output
-            if self._get(self.config, "safe_csv") and hasattr(callback, "safe_csv"):
-                callback.safe_csv = True
+        check_trainer(config)
+        callbacks = callbacks_of(
+            config, self._get(self.config, "output"), self._get(self.config, "safe_csv")
+        )
         config["callbacks"] = [*callbacks, self._interruptions(config)]
         if config.get("logger") is False:
             self.save_config_callback = None  # there is no run folder to put it
             config["default_root_dir"] = self._get(self.config, "runs_dir")
         else:
             own = self._logger(variant_name(self.model, self.datamodule, callbacks))
-            config["logger"] = [own, *_loggers(config.get("logger"))]
-        alternating = self.model.updates == "alternating"  # several backward passes in a step
-        if config.get("strategy") == "auto" and self._several_processes(config):
-            config["strategy"] = "ddp_find_unused_parameters_true" if alternating else "ddp"
-        elif type(config.get("strategy")).__module__.startswith("ray."):
-            _check_worker()
-            if alternating:
-                config["strategy"]._ddp_kwargs["find_unused_parameters"] = True
+            config["logger"] = [own, *loggers_of(config.get("logger"))]
+        choose_strategy(config, self.model.updates)
         try:
             return super().instantiate_trainer(**kwargs)
         except (RuntimeError, ValueError) as error:
-            if "invalid strategy name" in str(error):
-                ray = str(config.get("strategy")).startswith("ray")
-                advice = "; Ray's are classes: fit … --on ray --workers N" if ray else ""
-                raise UserError(
-                    f"trainer.strategy: there is no strategy of this name{advice}"
-                ) from None
-            if "more than one stateful callback" not in str(error):
+            known = explain_trainer_error(error, config.get("strategy"))
+            if known is None:
                 raise
-            raise UserError(
-                "trainer.callbacks has two of one class with the same arguments: leave one out"
-            ) from None
+            raise known from None
 
     def _interruptions(self, config: Any) -> Interruptions:
         """Let signals and the end of the time end training as schedulers expect."""
@@ -327,15 +292,6 @@ class StoppingCLI(LightningCLI):
     def go_on_with(self, last: Path) -> str:
         """Return the command that goes on with this run."""
         return f"{self.program} fit --ckpt_path {last}"
-
-    @staticmethod
-    def _several_processes(config: Any) -> bool:
-        devices, accelerator = config.get("devices"), config.get("accelerator")
-        if config.get("num_nodes", 1) > 1:
-            return True
-        if devices == "auto":
-            return accelerator != "cpu" and torch.cuda.device_count() > 1
-        return str(devices) != "1"
 
     def _logger(self, variant: str) -> EpochLogger:
         """Log to a new run folder, or to one that is there."""
@@ -390,166 +346,3 @@ class StoppingCLI(LightningCLI):
             write_json(written, metrics)
             for logger in self.trainer.loggers[1:]:
                 logger.log_metrics(found.metrics(), self.trainer.global_step)
-
-
-def _loggers(given: Any) -> list[Logger]:
-    """Return the loggers that a user asks for, beside the run folder's own."""
-    if given in (None, True):
-        return []
-    return [given] if isinstance(given, Logger) else list(given)
-
-
-def _check_worker() -> None:
-    """Refuse Ray's strategies outside of its workers."""
-    import ray.train
-
-    try:
-        ray.train.get_context().get_world_size()
-    except (RuntimeError, AttributeError):
-        raise UserError(
-            "trainer.strategy is one of Ray's workers, and this process is none: fit … --on ray "
-            "--workers N"
-        ) from None
-
-
-def default_threads(work: int) -> int:
-    """Choose the number of threads by the numbers in a layer: rows × width × members."""
-    return 1 if work < 1_000_000 else os.cpu_count() or 1
-
-
-def run_config(checkpoint: Path | None) -> list[Path]:
-    """Return the settings of the run a checkpoint belongs to, if they lie beside it."""
-    config = None if checkpoint is None else checkpoint.parent.parent / CONFIG
-    return [config] if config is not None and config.is_file() else []
-
-
-def _checkpoint(args: list[str]) -> Path | None:
-    """Return the file given as --ckpt_path, if any."""
-    words = [part for word in args for part in word.split("=", 1)]
-    if "--ckpt_path" not in words[:-1]:
-        return None
-    checkpoint = Path(words[words.index("--ckpt_path") + 1])
-    try:
-        read_checkpoint(checkpoint)
-    except UserError as error:
-        raise UserError(f"--ckpt_path: {error}") from None
-    return checkpoint.absolute()  # its run folder is two levels up, wherever it is named from
-
-
-def _check_fit(checkpoint: Path, model: StoppingModule) -> None:
-    """Compare a checkpoint with the model it is to be loaded into."""
-    saved = read_checkpoint(checkpoint)["state_dict"]
-    wanted = {name: value.shape for name, value in model.state_dict().items()}
-    different = sorted(set(wanted) ^ set(saved)) or [
-        name for name, shape in wanted.items() if saved[name].shape != shape
-    ]
-    if different:
-        raise UserError(
-            f"--ckpt_path: {checkpoint} does not fit the model {type(model).__name__} of these "
-            f"settings: {different[0]} differs"
-        )
-    wrong = other_kind(model.state_dict(), saved)
-    reason = f"{wrong} is of another kind" if wrong else impossible(saved, PREFIX)
-    if reason:
-        raise UserError(f"--ckpt_path: {checkpoint} is damaged: {reason}; take another copy of it")
-
-
-def _check_columns(checkpoint: Path, model: StoppingModule, data: Any) -> None:
-    """Refuse data that do not have the columns a checkpoint was trained on."""
-    splits = getattr(data, "splits", ())
-    had = model.rule.encoder.columns
-    for paths in splits:
-        if paths is not None and paths.feature_names != had:
-            raise UserError(
-                f"--ckpt_path: {checkpoint} was trained on the columns {', '.join(had)}, and these "
-                f"data have {', '.join(paths.feature_names)}: give data of the same columns"
-            )
-
-
-def _check_class(role: str, settings: Settings, words: list[str], base: type) -> None:
-    """Refuse a class name that is not one of ours, listing those there are."""
-    named = settings.get(role) or {}
-    if not isinstance(named, dict):
-        raise UserError(
-            f"{role} in a settings file must have a class_path and init_args, got {named!r:.50}"
-        )
-    given, _ = gather_options(words, f"--{role}")
-    known = {cls.__name__ for cls in _subclasses(base)}
-    for name in (str(named.get("class_path", "")), *given):
-        if "." in name or name in known:
-            continue
-        shipped = [file.stem for file in configs_folder().glob(f"{role}/*.yaml")]
-        near = nearest(name, [*shipped, *known]) if given else None
-        there = [*(["auto"] if role == "model" else []), *shipped] if given else known
-        advice = f"did you mean {near}?" if near else f"there are {', '.join(sorted(there))}"
-        what = f"--{role}: there is no" if given else f"{role}: no class"
-        raise UserError(f"{what} {name!r}; {advice}")
-
-
-def allow_imports(packages: list[str]) -> None:
-    """Let settings name classes of trusted and allowed packages, and of those imported already."""
-    allow_packages(packages)
-    bases: list[type] = [StoppingModule, LightningDataModule, Callback, Logger]
-    imported = [cls.__module__ for base in bases for cls in _subclasses(base)]
-    set_parsing_settings(
-        import_path_denylist=["*"], import_path_allowlist=[*TRUSTED, *packages, *imported]
-    )
-    if get_loader("yaml") is not read_yaml:
-        set_loader("yaml", read_yaml, exceptions=(yaml.YAMLError,))
-
-
-_yaml_as_jsonargparse_reads_it = get_loader("yaml")
-
-
-def read_yaml(text: str) -> Any:
-    """Read YAML for jsonargparse, unless it stands for more than settings can need."""
-    check_yaml(text)
-    return _yaml_as_jsonargparse_reads_it(text)
-
-
-def _named_classes(words: list[str]) -> Iterator[str]:
-    """Return the class paths that options name: --model a.B, --trainer.callbacks+=a.B."""
-    takes_class = re.compile(
-        r"--(.+\.)?(class_path|model|data|callbacks|logger|head|memory|optimizer|oversampling"
-        r"|encoder|plugins|profiler|strategy)\+?"
-    )
-    split = [part for word in words for part in word.split("=", 1)]
-    for name, value in pairwise(split):
-        if takes_class.fullmatch(name) and re.fullmatch(r"\w+(\.\w+)+", value):
-            yield value
-
-
-def _subclasses(base: type) -> list[type]:
-    """Return a class and all its subclasses."""
-    children: list[type] = base.__subclasses__()
-    return [base, *(cls for child in children for cls in _subclasses(child))]
-
-
-def _refused_by_trainer(reason: str) -> UserError:
-    """Return the error for what Lightning says of the trainer's options."""
-    machine = re.search("accelerator|backend|devices", reason)
-    return UserError(
-        f"trainer: {reason}"
-        + ("; leave --trainer.accelerator and --trainer.devices out" if machine else "")
-    )
-
-
-def _check_seed(seed: Any) -> None:
-    """Refuse what NumPy cannot be seeded with."""
-    number = int(seed) if isinstance(seed, str) and seed.strip().isdecimal() else seed
-    if seed is not None:
-        check_integer("seed_everything", number, at_least=0, below=2**32)
-
-
-def be_quiet() -> None:
-    """Silence what tells a user nothing: Lightning's device report and its own deprecations."""
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message="LightningCLI's args parameter")
-    warnings.filterwarnings("ignore", message=".*LeafSpec")
-    warnings.filterwarnings("ignore", message="It is recommended to use `self.log")
-    warnings.filterwarnings("ignore", message="The dirpath has changed from")  # when only tested
-    warnings.filterwarnings("ignore", category=MissingClassWarning)  # the summary says it
-    warnings.filterwarnings("ignore", message="The `srun` command is available")
-    warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
-    warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")

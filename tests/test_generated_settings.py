@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from benchmarks.hostile_checks.states import policy
 from lit_ios.auto import _own_table
 from lit_ios.checks import UserError
-from lit_ios.cli import _check_class
 from lit_ios.found import class_paths, files_read, found_options, found_settings
 from lit_ios.live.metadata import read_metadata
 from lit_ios.modules import StoppingModule
 from lit_ios.policy.exports import ExportedStep, describe_export
 from lit_ios.program import main
+from lit_ios.program.class_names import check_class
 from lit_ios.settings import merge_settings, read_settings
 
 MANY = settings(
@@ -68,7 +68,7 @@ def test_found_settings_are_taken_or_refused_in_a_sentence(tree, tmp_path):
 def test_layers_of_settings_are_merged_or_refused_in_a_sentence(layers):
     merged = one_sentence(merge_settings, layers)
     if merged is not None:
-        one_sentence(_check_class, "model", merged, [], StoppingModule)
+        one_sentence(check_class, "model", merged, [], StoppingModule)
 
 
 @MANY
@@ -123,7 +123,7 @@ def test_layers_that_cannot_be_merged_name_what_is_wrong(layers, message):
 
 def test_a_model_that_is_no_mapping_is_refused():
     with pytest.raises(UserError, match="model in a settings file must have a class_path"):
-        _check_class("model", {"model": "text"}, [], StoppingModule)
+        check_class("model", {"model": "text"}, [], StoppingModule)
 
 
 def test_data_that_are_no_mapping_are_no_table_of_ones_own(tmp_path):

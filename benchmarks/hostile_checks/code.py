@@ -131,7 +131,7 @@ def yaml_bombs(trials: int, seed: int) -> Outcome:
 
     def attempt(rng: random.Random, number: int) -> str | None:
         nonlocal slowest
-        from lit_ios.cli import read_yaml
+        from lit_ios.program.class_names import read_yaml
 
         name, text = list(_bombs().items())[number % len(_bombs())]
         with tempfile.TemporaryDirectory() as folder:

@@ -36,7 +36,7 @@ def tune(words: list[str], program: str) -> Any:
     check_packages()
     import callbacks  # noqa: F401 (heavy imports; the packages make class names known)
     import datamodules  # noqa: F401
-    from lit_ios.cli import allow_imports
+    from lit_ios.program.class_names import allow_imports
     from lit_ios.scale import Place
     from lit_ios.tune.plan import (
         Plan,

@@ -18,8 +18,10 @@ import callbacks
 import datamodules  # noqa: F401 (its classes are named in settings)
 from callbacks import PredictionWriter, RunSummary, StoppingFigures
 from lit_ios.checks import UserError
-from lit_ios.cli import StoppingCLI, allow_imports, be_quiet
+from lit_ios.cli import StoppingCLI
 from lit_ios.functional.cross_fitting import honest_score
+from lit_ios.program.class_names import allow_imports
+from lit_ios.program.quiet import be_quiet
 from lit_ios.settings import Settings
 from lit_ios.tune.space import SCHEDULED, Knob, as_options, schedule_epsilon
 from lit_ios.tune.stacked import Outcome, Setting, check_stackable, stack
