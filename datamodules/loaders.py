@@ -104,6 +104,7 @@ class TrainLoader:
         """Lay out path rows, then synthetic rows."""
         rows, dim = paths.states.shape
         extra = np.empty((0, dim), np.float32) if synthetic is None else synthetic
+        self.names = paths.names
         self.offsets, self.synthetic_rows = paths.offsets, np.arange(rows, rows + len(extra))
         self.actions = np.full(rows + len(extra), STOP, dtype=np.int8)
         self.actions[:rows] = paths.actions
@@ -148,12 +149,27 @@ class TrainLoader:
         """Go through the rest of the epoch, or through all of it if it was finished."""
         self.position %= len(self)
         plan = self._plan()
-        turns = np.arange(self.position, len(self))
-        numbers = (turns * self.shard.world_size + self.shard.rank) % self.batches
+        numbers = self._numbers(np.arange(self.position, len(self)))
         for some in np.split(numbers, np.arange(GATHERED, len(numbers), GATHERED)):
             for batch in self._gather(plan, some):
                 self.position += 1
                 yield batch
+
+    def _numbers(self, turns: IntArray) -> IntArray:
+        """Return which batches of the plan come in these turns of this process."""
+        return (turns * self.shard.world_size + self.shard.rank) % self.batches
+
+    def path_of(self, turn: int, row: int) -> str | None:
+        """Return the path that a row of this epoch's batch came from; None if SMOTE made it.
+
+        Args:
+            turn: of the batch, from 0.
+            row: in the batch.
+        """
+        plan = self._plan()
+        begin = plan.bounds[self._numbers(np.array([turn]))[0]]
+        path = int(self.path_of_row[plan.rows[begin + row]])
+        return None if path < 0 else self.names[path]
 
     def _plan(self) -> Plan:
         """Deal this epoch's rows out to the batches."""
@@ -244,6 +260,7 @@ class Chunks:
         self.loader, self.size = loader, size
         self.sampler = loader
         self.state_dict, self.load_state_dict = loader.state_dict, loader.load_state_dict
+        self.path_of = loader.path_of
 
     def __len__(self) -> int:
         """Return the number of chunks per epoch of this process."""

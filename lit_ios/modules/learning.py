@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -17,12 +18,11 @@ from lit_ios.imports import Spec
 from lit_ios.modules.evaluation import Margin, RuleEvaluation
 from lit_ios.modules.flat import FlatParts
 from lit_ios.modules.optimizers import is_element_wise, make_optimizer, together
-from lit_ios.modules.terms import TermMeans
+from lit_ios.modules.terms import TermMeans, furthest_row
 from lit_ios.modules.views import View
 
 Part = Literal["dynamics", "q", "gain"]
 Updates = Literal["joint", "alternating"]
-FAR = 1000.0  # standard deviations
 
 
 class PartLearning(RuleEvaluation):
@@ -93,8 +93,10 @@ class PartLearning(RuleEvaluation):
         step = self._terms.steps - len(chunk)  # before this chunk
         found = self._terms.find_trouble()
         if found is not None:
-            where = f" in step {step + found.number + 1}"
-            raise self._diverged(found.name, found.value, where, _largest(chunk[found.number]))
+            number = step + found.number
+            path_of = getattr(self.trainer.train_dataloader, "path_of", None)
+            why = furthest_row(chunk[found.number], path_of and partial(path_of, number))
+            raise self._diverged(found.name, found.value, f" in step {number + 1}", f" ({why})")
 
     def _diverged(self, what: str, value: float, where: str = "", why: str = "") -> UserError:
         return UserError(
@@ -193,15 +195,3 @@ def random_states() -> list[Tensor]:
     states: list[Any] = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(states, own)
     return states
-
-
-def _largest(batch: TrainBatch) -> str:
-    """Name the row of a batch that is the furthest from the mean, if it is far from it."""
-    size = batch.state.abs().amax(-1).nan_to_num(math.inf)
-    row = int(size.argmax())
-    if size[row] < FAR:
-        return ""
-    return (
-        f" (a feature of row {int(batch.step[row]) + 1} of a path is {float(size[row]):.3g} "
-        "standard deviations from its mean)"
-    )

@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from lit_ios.batches import TrainBatch
+
+FAR = 1000.0  # standard deviations
+
 
 class Trouble(NamedTuple):
     """A term of a loss that is not finite."""
@@ -75,3 +79,23 @@ class TermMeans:
         means = dict(zip(self.names, reduce(self.sums / self.steps).tolist(), strict=True))
         self.sums, self.steps = None, 0
         return means
+
+
+def furthest_row(batch: TrainBatch, path_of: Callable[[int], str | None] | None) -> str:
+    """Name the row that is the furthest from the mean, which may have spoilt a loss.
+
+    Args:
+        batch: of rows.
+        path_of: returns the name of a row's path; None where paths are not known by name.
+    """
+    size = batch.state.abs().amax(-1).nan_to_num(math.inf)
+    row = int(size.argmax())
+    name = "a row made by oversampling"
+    if not batch.synthetic[row]:
+        path = None if path_of is None else path_of(row)
+        name = f"row {int(batch.step[row]) + 1} of {'a path' if path is None else f'path {path!r}'}"
+    too_far = ", too far to learn from" if size[row] >= FAR else ""
+    return (
+        f"of the rows of this step, {name} has the feature furthest from its mean: "
+        f"{float(size[row]):.3g} standard deviations{too_far}"
+    )

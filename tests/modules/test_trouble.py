@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 
 import models
 import numpy as np
@@ -13,7 +14,7 @@ from datamodules import PathsData
 from lit_ios.checkpoints import read_checkpoint
 from lit_ios.checks import UserError
 from lit_ios.modules import DOIQS, IQS
-from lit_ios.modules.terms import TermMeans
+from lit_ios.modules.terms import TermMeans, furthest_row
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
@@ -59,6 +60,17 @@ def test_a_loss_without_a_number_stops_with_epoch_step_and_part(tmp_path):
     assert all(values.isfinite().all() for values in kept["state_dict"].values())
 
 
+class PoisonedByRow(IQS):
+    """Its loss has no number in the batch that holds the observed row furthest from the mean."""
+
+    def q_loss(self, view):
+        loss = super().q_loss(view)
+        largest = torch.from_numpy(np.abs(self.trainer.datamodule.training_paths.states)).max()
+        own = view.batch.state[view.batch.synthetic == 0].abs().max()
+        bad = self.current_epoch == 1 and abs(own - largest) < 1e-6
+        return loss._replace(total=loss.total * math.nan) if bad else loss
+
+
 class LastStep(IQS):
     """Its weights are spoilt after the last loss of an epoch."""
 
@@ -76,14 +88,29 @@ def test_weights_without_a_number_are_not_saved(tmp_path):
     assert read_checkpoint(tmp_path / "last.ckpt")["epoch"] == 0
 
 
-def test_a_row_far_from_all_others_is_named(train_batch):
-    from lit_ios.modules.learning import _largest
-
-    assert _largest(train_batch) == ""
+def test_the_row_furthest_from_all_others_is_named(train_batch):
+    assert "too far" not in furthest_row(train_batch, None)
     state = train_batch.state.clone()
     state[4, 1] = -1e20
     row = int(train_batch.step[4]) + 1
-    assert f"row {row} of a path is 1e+20" in _largest(train_batch._replace(state=state))
+    found = furthest_row(train_batch._replace(state=state), lambda row: f"machine {row}")
+    assert f"row {row} of path 'machine 4'" in found
+    assert "1e+20 standard deviations, too far" in found
+
+
+@pytest.mark.parametrize("oversampling", ["none", "bootstrap", "smote"])
+@pytest.mark.parametrize("batch_by", ["rows", "paths"])
+def test_a_loss_without_a_number_names_path_and_row(oversampling, batch_by, tmp_path):
+    paths = data(oversampling=oversampling, batch_by=batch_by)
+    model = PoisonedByRow.for_data(paths, hidden=[8])
+    with pytest.raises(UserError, match=r"epoch 1 in step \d+: train/q/total is nan") as error:
+        train_until(model, paths, tmp_path)
+    name, row = re.search(r"row (\d+) of path '(p\d+)'", str(error.value)).group(2, 1)
+    splits = paths.splits.train
+    states = np.abs(paths.training_paths.states).max(-1)
+    index = splits.names.index(name)
+    own = states[splits.offsets[index] : splits.offsets[index + 1]]
+    assert own[int(row) - 1] == states.max()  # the row that poisoned the loss
 
 
 def test_what_was_not_finite_is_found_in_the_sums_alone():
