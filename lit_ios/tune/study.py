@@ -153,10 +153,19 @@ class Study:
             elif not trial.state.is_finished():
                 running[_number(trial)] = trial
         for number, trial in sorted(running.items()):
-            if number not in ended and not self._is_alive(number):
+            if number not in ended and self._was_killed(number, trial):
                 return number, trial
         number = max((*ended, *running), default=-1) + 1
         return (number, None) if number < trials else None
+
+    def _was_killed(self, number: int, trial: Any) -> bool:
+        """Say whether a running trial's process has ended without a word.
+
+        A trial ends before its lock does: where the lock is free, the journal is read once more.
+        """
+        if self._is_alive(number):
+            return False
+        return not self._trials()[trial.number].state.is_finished()
 
     def _is_alive(self, number: int) -> bool:
         """Say whether a process works on a trial."""
