@@ -25,7 +25,7 @@ from lit_ios.files import claim_version, write_bytes, write_json
 from lit_ios.found import found_options, found_settings, refuse_links
 from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.program.jobs import remember_run
-from lit_ios.recipe import Score, best_of, read_recipe, table
+from lit_ios.recipe import Score, best_of, check_folds, check_stops, read_recipe, table
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
 from lit_ios.small_files import read_small_json
 from lit_ios.variants import settings_by_name
@@ -267,22 +267,14 @@ class AutoRun:
                     f"auto chooses {what} ({chosen} for the candidate {name}), got {given}: leave "
                     "it out, or name a --model"
                 )
-        if model.hparams["margin"] != "validated" or data.folds is None:
-            raise UserError("auto needs margin: validated and folds, to compare candidates")
+        check_folds(model, data, "auto", "compare candidates")
         if trainer.get("logger") not in (None, True):
             raise UserError("auto keeps its candidates in run folders: leave trainer.logger out")
         if not any(
             getattr(c, "monitor", None) and hasattr(c, "best_model_path") for c in callbacks
         ):
             raise UserError("auto needs the checkpoint of the best epoch: leave RunCheckpoint in")
-        stops = int(data.splits.train.stopped.sum())
-        if stops < 2 * data.folds:
-            raise UserError(
-                f"auto leaves out {data.folds} folds in turn and needs two stopped paths in each, "
-                f"{2 * data.folds} beside the test's; there are {stops}: "
-                + ("give more" if data.folds == 2 else "set --data.init_args.folds 2, give more")
-                + ", or name a --model"
-            )
+        check_stops(data, "auto", ", or name a --model")
 
     def _own(self, name: str) -> Path:
         assert self.folder is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lit_ios.checks import UserError
 from lit_ios.settings import Settings, merge_settings, read_settings
@@ -75,3 +75,27 @@ def table(scores: dict[str, Score], taken: str) -> str:
         for name, score in scores.items()
     ]
     return "\n".join(["", head, *lines, ""])
+
+
+def check_folds(model: Any, data: Any, who: str, purpose: str) -> None:
+    """Refuse models and data that cannot be scored on paths left out."""
+    if model.hparams["margin"] != "validated" or data.folds is None:
+        raise UserError(f"{who} needs margin: validated and folds, to {purpose}")
+
+
+def check_stops(data: Any, who: str, otherwise: str = "") -> None:
+    """Refuse data with too few stops to leave out folds of them.
+
+    Args:
+        data: whose paths are read.
+        who: leaves them out.
+        otherwise: a last piece of advice.
+    """
+    stops = int(data.splits.train.stopped.sum())
+    if stops < 2 * data.folds:
+        raise UserError(
+            f"{who} leaves out {data.folds} folds in turn and needs two stopped paths in each, "
+            f"{2 * data.folds} beside the test's; there are {stops}: "
+            + ("give more" if data.folds == 2 else "set --data.init_args.folds 2, or give more")
+            + otherwise
+        )

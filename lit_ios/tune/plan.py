@@ -19,7 +19,7 @@ from lit_ios.checks import UserError
 from lit_ios.files import claim_version, lock_of, write_json, write_text
 from lit_ios.found import files_read, found_options, found_settings, refuse_links
 from lit_ios.program.mistakes import arguments_of
-from lit_ios.recipe import read_recipe
+from lit_ios.recipe import check_folds, check_stops, read_recipe
 from lit_ios.settings import Settings, merge_settings, read_settings
 from lit_ios.tune.space import SCHEDULED, Knob, read_space
 from lit_ios.tune.stacked import check_knobs, check_stackable
@@ -116,7 +116,9 @@ def look(plan: Plan, *, checks: bool = True) -> Prepared:
     """Read the space; with checks, also the data, and refuse what trials cannot honour."""
     cli = plan.trainee.probe({}, reads=checks)
     if checks:
-        _check_folds(cli.model, cli.datamodule)
+        check_folds(cli.model, cli.datamodule, "tune", "score trials")
+        cli.datamodule.held_out(cli.model.members)  # refuses members that folds do not divide
+        check_stops(cli.datamodule, "tune")
     kinds = arguments_of(type(cli.model)), arguments_of(type(cli.datamodule))
     knobs = read_space(plan.space, *kinds, plan.shipped)
     if plan.stacked > 1 and checks:
@@ -130,20 +132,6 @@ def look(plan: Plan, *, checks: bool = True) -> Prepared:
     seed = int(cli._get(cli.config, "seed_everything") or 0)
     runs_dir = Path(cli._get(cli.config, "runs_dir"))
     return Prepared(knobs, defaults, seed, cli.datamodule.name, runs_dir)
-
-
-def _check_folds(model: Any, data: Any) -> None:
-    """Refuse models and data that cannot be scored on paths left out."""
-    if model.hparams["margin"] != "validated" or data.folds is None:
-        raise UserError("tune needs margin: validated and folds, to score trials")
-    data.held_out(model.members)  # refuses members that folds do not divide
-    stops = int(data.splits.train.stopped.sum())
-    if stops < 2 * data.folds:
-        raise UserError(
-            f"tune leaves out {data.folds} folds in turn and needs two stopped paths in each, "
-            f"{2 * data.folds} beside the test's; there are {stops}: "
-            + ("give more" if data.folds == 2 else "set --data.init_args.folds 2, or give more")
-        )
 
 
 def _try(trainee: Trainee, knob: Knob, value: Any) -> None:
