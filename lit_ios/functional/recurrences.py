@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import torch
@@ -15,8 +15,9 @@ def decayed_sum(values: Tensor, decay: Tensor, first_row: Tensor) -> Tensor:
     """Add up values along each path, what was added before losing a share at every row.
 
     E12: h^k_t = λ_k h^k_{t−1} + x^k_t, h^k_{−1} = 0. Rows are taken in blocks: a matrix of powers
-    of λ within a block, the last row of the block before for the rest. The cost of a row does not
-    depend on the lengths of the paths, and nothing is divided by λ^t, which would overflow.
+    of λ within a block, and for the rest the last rows of the blocks before, which add up in the
+    same way with λ^L. The cost of a row does not depend on the lengths of the paths, and nothing
+    is divided by λ^t, which would overflow.
 
     Args:
         values: (…, N, C) x of whole paths, one below the other.
@@ -26,29 +27,45 @@ def decayed_sum(values: Tensor, decay: Tensor, first_row: Tensor) -> Tensor:
     rows, units = values.shape[-2:]
     if rows == 0:
         return values
-    size = min(BLOCK, rows)
-    blocks = -(-rows // size)
+    x = values.reshape(-1, rows, units)
+    return _sum_by_blocks(x, decay.to(values.dtype), first_row, _levels(rows)).reshape(values.shape)
+
+
+def _levels(rows: Any) -> int:
+    """Return of how many levels the blocks of so many rows are.
+
+    While a step is traced to be compiled the number is not known: it takes at most `BLOCK`² rows.
+    """
+    if isinstance(rows, torch.SymInt):
+        return 2
+    return next(n for n in count(1) if BLOCK**n >= rows)
+
+
+def _sum_by_blocks(x: Tensor, decay: Tensor, first_row: Tensor, levels: int) -> Tensor:
+    """Add up (members, N, C) along paths; N is at most BLOCK to the power of `levels`."""
+    rows, units = x.shape[1:]
+    size = rows if levels == 1 else BLOCK
+    blocks = 1 if levels == 1 else (rows + BLOCK - 1) // BLOCK
     padded = blocks * size - rows
-    row = torch.arange(blocks * size, device=values.device).view(blocks, size)
+    row = torch.arange(blocks * size, device=x.device).view(blocks, size)
     first = torch.nn.functional.pad(first_row, (0, padded), value=rows).view(blocks, size)
-    order = torch.arange(size, device=values.device)
+    order = torch.arange(size, device=x.device)
     apart = (order[:, None] - order).clamp_min(0)  # (L, L)
-    powers = decay.to(values.dtype)[:, None, None] ** apart  # (C, L, L)
+    powers = decay[:, None, None] ** apart  # (C, L, L)
     same = (row[:, None, :] >= first[:, :, None]) & (order[:, None] >= order)  # (blocks, L, L)
-    weights = powers * same[:, None].to(values.dtype)  # (blocks, C, L, L)
-    x = torch.nn.functional.pad(values, (0, 0, 0, padded))
+    weights = powers * same[:, None].to(x.dtype)  # (blocks, C, L, L)
+    x = torch.nn.functional.pad(x, (0, 0, 0, padded))
     x = x.reshape(-1, blocks, size, units).permute(1, 3, 2, 0)  # (blocks, C, L, members)
-    within = weights @ x
-    if blocks > 1:
-        later = decay.to(values.dtype)[:, None] ** (order + 1)  # (C, L)
-        goes_on = (first < row[:, :1]).to(values.dtype)  # (blocks, L) began in an earlier block
+    summed = weights @ x  # within each block
+    if levels > 1:
+        last = summed[:, :, -1].permute(2, 0, 1)  # (members, blocks, C)
+        whole = _sum_by_blocks(last, decay**BLOCK, first[:, -1] // BLOCK, levels - 1)
+        before = torch.nn.functional.pad(whole, (0, 0, 1, 0))[:, :-1]  # of the block before
+        later = decay[:, None] ** (order + 1)  # (C, L)
+        goes_on = (first < row[:, :1]).to(x.dtype)  # (blocks, L) began in an earlier block
         carried = (later * goes_on[:, None])[..., None]  # (blocks, C, L, 1)
-        sums = [within[0]]
-        for block in range(1, blocks):
-            sums.append(torch.addcmul(within[block], carried[block], sums[-1][:, -1:]))
-        within = torch.stack(sums)
-    summed = within.permute(3, 0, 2, 1).reshape(-1, blocks * size, units)[:, :rows]
-    return summed.reshape(values.shape)
+        summed = torch.addcmul(summed, carried, before.permute(1, 2, 0)[:, :, None])
+    return summed.permute(3, 0, 2, 1).reshape(-1, blocks * size, units)[:, :rows]
 
 
 def gru_step(h: Tensor, driven: Tensor, recurrent: Tensor) -> Tensor:
@@ -85,13 +102,9 @@ def gru_scan(
     """
     if step.shape[0] == 0:
         return driven[..., : weight.shape[1]]
-    order, sizes = _side_by_side(step, first_row)
     with torch.autocast(driven.device.type, enabled=False):  # mixed precision would add up errors
-        given = (driven[:, order].to(weight.dtype), weight, bias)
-        states = _GRUScan.apply(*given, sizes)  # type: ignore[no-untyped-call]
-    place = torch.empty_like(order)
-    place[order] = torch.arange(len(order), device=order.device)
-    return states[:, place]  # type: ignore[no-any-return]
+        states: Tensor = _scan(driven.to(weight.dtype), weight, bias, step, first_row)[0]
+    return states
 
 
 def _side_by_side(step: Tensor, first_row: Tensor) -> tuple[Tensor, list[int]]:
@@ -105,71 +118,76 @@ def _side_by_side(step: Tensor, first_row: Tensor) -> tuple[Tensor, list[int]]:
     return order, torch.bincount(step).tolist()
 
 
-class _GRUScan(torch.autograd.Function):
-    """`gru_step` along paths that lie side by side, with a backward pass of its own.
+# `gru_step` along paths that lie side by side, with a backward pass of its own: autograd would keep
+# and call some twenty nodes a step; here a step is eight operations forward and a dozen backward,
+# and the weights' gradient is one product at the end. Operators of their own, so that a compiled
+# step calls them as they are: how many rows there are of each number depends on the batch.
+@torch.library.custom_op("lit_ios::gru_scan", mutates_args=())
+def _scan(
+    driven: Tensor, weight: Tensor, bias: Tensor, step: Tensor, first_row: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return states in the order of the rows; states and gates side by side, and that order."""
+    order, sizes = _side_by_side(step, first_row)
+    driven = driven[:, order]
+    units = weight.shape[1]
+    members, rows, _ = driven.shape
+    states = driven.new_empty(members, rows, units)
+    gates = driven.new_empty(members, rows, 4 * units)  # r, z, n, b_n
+    h = driven.new_zeros(members, sizes[0], units)
+    start = 0
+    for size in sizes:
+        part = slice(start, start + size)
+        h = h[:, :size]
+        a, b = driven[:, part], torch.baddbmm(bias, h, weight)
+        rz = (a[..., : 2 * units] + b[..., : 2 * units]).sigmoid_()
+        from_n = b[..., 2 * units :]
+        new = torch.addcmul(a[..., 2 * units :], rz[..., :units], from_n).tanh_()
+        h = torch.lerp(new, h, rz[..., units:])
+        states[:, part] = h
+        torch.cat([rz, new, from_n], -1, out=gates[:, part])
+        start += size
+    return states[:, _places(order)], states, gates, order
 
-    Autograd would keep and call some twenty nodes a step; here a step is eight operations forward
-    and a dozen backward, and the weights' gradient is one product at the end.
-    """
 
-    @staticmethod
-    def forward(ctx: Any, driven: Tensor, weight: Tensor, bias: Tensor, sizes: list[int]) -> Tensor:
-        units = weight.shape[1]
-        members, rows, _ = driven.shape
-        states = driven.new_empty(members, rows, units)
-        gates = driven.new_empty(members, rows, 4 * units)  # r, z, n, b_n
-        h = driven.new_zeros(members, sizes[0], units)
-        start = 0
-        for size in sizes:
-            part = slice(start, start + size)
-            h = h[:, :size]
-            a, b = driven[:, part], torch.baddbmm(bias, h, weight)
-            rz = (a[..., : 2 * units] + b[..., : 2 * units]).sigmoid_()
-            from_n = b[..., 2 * units :]
-            new = torch.addcmul(a[..., 2 * units :], rz[..., :units], from_n).tanh_()
-            h = torch.lerp(new, h, rz[..., units:])
-            states[:, part] = h
-            torch.cat([rz, new, from_n], -1, out=gates[:, part])
-            start += size
-        ctx.save_for_backward(states, gates, weight)
-        ctx.sizes = sizes
-        return states
+@torch.library.custom_op("lit_ios::gru_scan_backward", mutates_args=())
+def _scan_backward(
+    grad: Tensor, states: Tensor, gates: Tensor, weight: Tensor, order: Tensor, step: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of what is driven, weight and bias."""
+    sizes = torch.bincount(step).tolist()
+    grad = grad[:, order]
+    units, back = weight.shape[1], weight.mT
+    r, z, new, from_n = gates.split(units, -1)
+    before = torch.cat([torch.zeros_like(states[:, : sizes[0]]), _previous(states, sizes)], 1)
+    # everything that does not depend on the gradient, for all rows at once
+    of_z = (before - new) * z * (1 - z)
+    of_n = (1 - z) * (1 - new.square())
+    of_r = from_n * r * (1 - r)
+    of_a = torch.empty_like(gates[..., : 3 * units])  # ∂L/∂a
+    of_b = torch.empty_like(of_a)  # ∂L/∂b
+    end, carried = states.shape[1], None
+    for size in reversed(sizes):
+        part = slice(end - size, end)
+        of_h = grad[:, part]
+        if carried is not None:
+            longer = carried.shape[1]
+            of_h = of_h.clone()
+            of_h[:, :longer] += carried
+        n = of_h * of_n[:, part]
+        torch.cat([n * of_r[:, part], of_h * of_z[:, part], n], -1, out=of_a[:, part])
+        b = of_b[:, part]
+        b.copy_(of_a[:, part])
+        b[..., 2 * units :] *= r[:, part]
+        carried = torch.baddbmm(of_h * z[:, part], b, back)
+        end -= size
+    return of_a[:, _places(order)], before.mT.bmm(of_b), of_b.sum(1, keepdim=True)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        with torch.autocast(grads[0].device.type, enabled=False):
-            return (*_GRUScan._gradients(ctx, grads[0]), None)
 
-    @staticmethod
-    def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of what is driven, weight and bias."""
-        states, gates, weight = ctx.saved_tensors
-        sizes: list[int] = ctx.sizes
-        units, back = weight.shape[1], weight.mT
-        r, z, new, from_n = gates.split(units, -1)
-        before = torch.cat([torch.zeros_like(states[:, : sizes[0]]), _previous(states, sizes)], 1)
-        # everything that does not depend on the gradient, for all rows at once
-        of_z = (before - new) * z * (1 - z)
-        of_n = (1 - z) * (1 - new.square())
-        of_r = from_n * r * (1 - r)
-        of_a = torch.empty_like(gates[..., : 3 * units])  # ∂L/∂a
-        of_b = torch.empty_like(of_a)  # ∂L/∂b
-        end, carried = states.shape[1], None
-        for size in reversed(sizes):
-            part = slice(end - size, end)
-            of_h = grad[:, part]
-            if carried is not None:
-                longer = carried.shape[1]
-                of_h = of_h.clone()
-                of_h[:, :longer] += carried
-            n = of_h * of_n[:, part]
-            torch.cat([n * of_r[:, part], of_h * of_z[:, part], n], -1, out=of_a[:, part])
-            b = of_b[:, part]
-            b.copy_(of_a[:, part])
-            b[..., 2 * units :] *= r[:, part]
-            carried = torch.baddbmm(of_h * z[:, part], b, back)
-            end -= size
-        return of_a, before.mT.bmm(of_b), of_b.sum(1, keepdim=True)
+def _places(order: Tensor) -> Tensor:
+    """Return where each row went."""
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order), device=order.device)
+    return place
 
 
 def _previous(states: Tensor, sizes: list[int]) -> Tensor:
@@ -179,3 +197,39 @@ def _previous(states: Tensor, sizes: list[int]) -> Tensor:
         parts.append(states[:, start : start + following])
         start += size
     return torch.cat(parts, 1) if parts else states[:, :0]
+
+
+@_scan.register_fake
+def _(
+    driven: Tensor, weight: Tensor, bias: Tensor, step: Tensor, first_row: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    members, rows, wide = driven.shape
+    states = driven.new_empty(members, rows, wide // 3)
+    gates = driven.new_empty(members, rows, 4 * (wide // 3))
+    return states, torch.empty_like(states), gates, torch.empty_like(step)
+
+
+@_scan_backward.register_fake
+def _(
+    grad: Tensor, states: Tensor, gates: Tensor, weight: Tensor, order: Tensor, step: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    members, rows, units = states.shape
+    shapes = (members, rows, 3 * units), weight.shape, (members, 1, 3 * units)
+    driven, of_weight, of_bias = (states.new_empty(shape) for shape in shapes)
+    return driven, of_weight, of_bias
+
+
+def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+    _, weight, _, step, _ = inputs
+    _, states, gates, order = output
+    ctx.save_for_backward(states, gates, weight, order, step)
+
+
+def _differentiate(ctx: Any, grad: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+    states, gates, weight, order, step = ctx.saved_tensors
+    with torch.autocast(grad.device.type, enabled=False):
+        gradients = _scan_backward(grad, states, gates, weight, order, step)
+    return (*gradients, None, None)
+
+
+_scan.register_autograd(_differentiate, setup_context=_keep)
