@@ -157,7 +157,7 @@ def _scan_backward(
     sizes = torch.bincount(step).tolist()
     grad = grad[:, order]
     units, back = weight.shape[1], weight.mT
-    r, z, new, from_n = gates.split(units, -1)
+    r, z, new, from_n = gates.chunk(4, -1)
     before = torch.cat([torch.zeros_like(states[:, : sizes[0]]), _previous(states, sizes)], 1)
     # everything that does not depend on the gradient, for all rows at once
     of_z = (before - new) * z * (1 - z)
