@@ -18,7 +18,7 @@ from lit_ios.imports import Spec
 from lit_ios.modules.evaluation import Margin, RuleEvaluation
 from lit_ios.modules.flat import FlatParts
 from lit_ios.modules.optimizers import is_element_wise, make_optimizer, together
-from lit_ios.modules.terms import TermMeans, furthest_row
+from lit_ios.modules.terms import TermMeans, furthest_row, names_of, values_of
 from lit_ios.modules.views import View
 
 Part = Literal["dynamics", "q", "gain"]
@@ -115,15 +115,23 @@ class PartLearning(RuleEvaluation):
     ) -> None:
         """Update every part once."""
         records: dict[str, Any] = {}
-        if self.updates == "joint":
-            view = self.view(batch)
-            losses = [self._part_loss(part, view, records) for part in self.parts]
-            self._update(sum(losses[1:], losses[0]), range(len(losses)), optimizers, backward)
-        else:
-            for i, part in enumerate(self.parts):
-                loss = self._part_loss(part, self.view(batch), records)
-                self._update(loss, [i], [optimizers[i]], backward)
-        self._terms.add(records)
+        for parts in self.rounds:
+            own = optimizers if self.updates == "joint" else [optimizers[i] for i in parts]
+            self._update(self.total(parts, batch, records), parts, own, backward)
+        self._terms.add(values_of(records), names_of(records) if self._terms.begins else ())
+
+    @property
+    def rounds(self) -> list[list[int]]:
+        """Numbers of the parts that are stepped together, one round after the other."""
+        numbers = list(range(len(self.parts)))
+        return [numbers] if self.updates == "joint" else [[number] for number in numbers]
+
+    def total(self, parts: Iterable[int], batch: TrainBatch, records: dict[str, Any]) -> Tensor:
+        """Return the sum of these parts' losses, and keep the records of their terms."""
+        view = self.view(batch)
+        losses = [self._part_loss(self.parts[number], view, records) for number in parts]
+        total = sum(losses[1:], losses[0])
+        return total if total.ndim == 0 else total.sum()  # over members
 
     def _part_loss(self, part: Part, view: View, records: dict[str, Any]) -> Tensor:
         """Return the loss of a part, and keep the record of its terms."""
@@ -162,7 +170,7 @@ class PartLearning(RuleEvaluation):
         backward: Callable[[Tensor], Any],
     ) -> None:
         self._flat.gradient.zero_()
-        backward(loss if loss.ndim == 0 else loss.sum())
+        backward(loss)
         if self.gradient_clip is not None:
             for part in parts:
                 self._flat.clip(part, self.gradient_clip, self.members)

@@ -22,6 +22,20 @@ class Trouble(NamedTuple):
     value: float
 
 
+def names_of(records: dict[Any, Any]) -> list[str]:
+    """Return what the terms of each part's record are logged under."""
+    return [
+        f"train/{part}/{term}" for part, record in records.items() for term in record._fields
+    ]
+
+
+def values_of(records: dict[Any, Any]) -> Tensor:
+    """Return the terms of each part's record, means over members; (T,)."""
+    with torch.no_grad():
+        values = torch.stack([term for record in records.values() for term in record])
+        return values if values.ndim == 1 else values.mean(-1)
+
+
 class TermMeans:
     """Adds up loss terms on their device, to be logged once an epoch."""
 
@@ -36,22 +50,23 @@ class TermMeans:
         sums = None if self.sums is None else self.sums.clone()
         return {"names": self.names, "sums": sums, "steps": self.steps}
 
-    def add(self, records: dict[Any, Any]) -> None:
-        """Count the terms of one step."""
-        with torch.no_grad():
-            terms = [term for record in records.values() for term in record]
-            values = torch.stack(terms)
-            values = values if values.ndim == 1 else values.mean(-1)  # over members
+    def add(self, values: Tensor, names: Sequence[str] = ()) -> None:
+        """Count the terms of one step.
+
+        Args:
+            values: of the terms; see `values_of`.
+            names: of the terms, where `begins`.
+        """
         if self.sums is None:
-            self.names = [
-                f"train/{part}/{term}"
-                for part, record in records.items()
-                for term in record._fields
-            ]
-            self.sums = torch.zeros_like(values)
+            self.names, self.sums = list(names), torch.zeros_like(values)
         self.sums += values
         self.steps += 1
         self._recent.append(values)
+
+    @property
+    def begins(self) -> bool:
+        """Whether no step was counted since the last means."""
+        return self.sums is None
 
     def find_trouble(self) -> Trouble | None:
         """Return the first term since the last call that was not finite, if any was.
