@@ -15,6 +15,7 @@ from lit_ios.batches import TrainBatch
 from lit_ios.checks import UserError
 from lit_ios.functional import PolicyLoss, margin, policy_loss
 from lit_ios.imports import Spec
+from lit_ios.modules.compiled import Compile, CompiledStep, Steps, count_call
 from lit_ios.modules.evaluation import Margin, RuleEvaluation
 from lit_ios.modules.flat import FlatParts
 from lit_ios.modules.optimizers import is_element_wise, make_optimizer, together
@@ -37,11 +38,17 @@ class PartLearning(RuleEvaluation):
     learning_rate_decay: float
     _optimizers: list[Spec]  # of each part
 
-    def __init__(self, margin: Margin, metrics: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        margin: Margin,
+        metrics: dict[str, str] | None = None,
+        compile: Compile = "never",
+    ) -> None:
         super().__init__(margin, metrics)
         self.automatic_optimization = False
         self._terms = TermMeans()
         self._random: list[Tensor] | None = None  # of each process, where a run is resumed
+        self._steps = Steps(compile)
 
     def view(self, batch: TrainBatch) -> View:
         """Look at a batch under the current weights."""
@@ -73,6 +80,11 @@ class PartLearning(RuleEvaluation):
         """Update every part once for each batch of a chunk; the only training step there is."""
         wrapped = self._as_list(self.optimizers())
         self._flat.collect()
+        compiled = self._steps.choose(self, self._flat, wrapped, batch[0])
+        if compiled is not None:
+            self._learn_compiled(compiled, batch, wrapped)
+            self._refuse_trouble(batch)
+            return
         if self._needs_wrapping():
             for one in batch:
                 self._learn(one, wrapped, self.manual_backward)
@@ -87,6 +99,18 @@ class PartLearning(RuleEvaluation):
         for one in batch[1:]:
             self._learn(one, plain, Tensor.backward)
         self._refuse_trouble(batch)
+
+    def _learn_compiled(
+        self, step: CompiledStep, chunk: list[TrainBatch], wrapped: list[Any]
+    ) -> None:
+        """Update every part once for each batch, by the compiled step where it takes the batch."""
+        plain = [optimizer.optimizer for optimizer in wrapped]
+        for one in chunk:
+            if step.takes(one):
+                self._terms.add(step(one), step.names)
+            else:
+                self._learn(one, plain, Tensor.backward)
+        count_call(self.trainer, plain)
 
     def _refuse_trouble(self, chunk: list[TrainBatch]) -> None:
         """Refuse to go on after a loss that was not finite; say where it came from."""

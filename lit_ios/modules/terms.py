@@ -24,9 +24,7 @@ class Trouble(NamedTuple):
 
 def names_of(records: dict[Any, Any]) -> list[str]:
     """Return what the terms of each part's record are logged under."""
-    return [
-        f"train/{part}/{term}" for part, record in records.items() for term in record._fields
-    ]
+    return [f"train/{part}/{term}" for part, record in records.items() for term in record._fields]
 
 
 def values_of(records: dict[Any, Any]) -> Tensor:

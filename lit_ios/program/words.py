@@ -23,7 +23,7 @@ TAKES_FILE = ("file", "val_file", "test_file", "events", "data_dir", "output", "
 PLAIN = (
     "--data", "--model", "--trainer", "--config", "--ckpt_path", "--runs_dir", "--threads",
     "--output", "--seed_everything", "--allow", "--resume", "--verbose", "--weights_only",
-    "--return_predictions", "--baseline", *FLAGS,
+    "--return_predictions", "--baseline", "--compile", *FLAGS,
 )  # fmt: skip
 LEAVES = {
     "--epochs": "--trainer.max_epochs", "--max_epochs": "--trainer.max_epochs",
@@ -109,6 +109,8 @@ def translate(words: list[str], others: Sequence[str] = ()) -> list[str]:
             continue
         if word.option == "--no-baseline":
             result.append("--baseline=false")
+        elif word.option == "--compile":
+            result.append(f"--model.init_args.compile={_value(word)}")
         elif word.option == "--safe-csv":
             result.append("--safe_csv=true")
         elif word.option in BY_OPTION:
