@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 BLOCK = 64  # rows within which sums are one matrix product
+NO_ROW = 1 << 40  # where the paths of rows that fill up a block begin
 
 
 def decayed_sum(values: Tensor, decay: Tensor, first_row: Tensor) -> Tensor:
@@ -45,10 +46,12 @@ def _sum_by_blocks(x: Tensor, decay: Tensor, first_row: Tensor, levels: int) -> 
     """Add up (members, N, C) along paths; N is at most BLOCK to the power of `levels`."""
     rows, units = x.shape[1:]
     size = rows if levels == 1 else BLOCK
-    blocks = 1 if levels == 1 else (rows + BLOCK - 1) // BLOCK
+    # a traced graph holds for one block and for several if there is always one more
+    spare = BLOCK if isinstance(rows, torch.SymInt) else 0
+    blocks = 1 if levels == 1 else (rows + spare + BLOCK - 1) // BLOCK
     padded = blocks * size - rows
     row = torch.arange(blocks * size, device=x.device).view(blocks, size)
-    first = torch.nn.functional.pad(first_row, (0, padded), value=rows).view(blocks, size)
+    first = torch.nn.functional.pad(first_row, (0, padded), value=NO_ROW).view(blocks, size)
     order = torch.arange(size, device=x.device)
     apart = (order[:, None] - order).clamp_min(0)  # (L, L)
     powers = decay[:, None, None] ** apart  # (C, L, L)

@@ -88,8 +88,7 @@ class Steps:
             batch: of training rows.
         """
         if self._chosen is None:
-            plain = [optimizer.optimizer for optimizer in wrapped]
-            self._chosen = self._find(module, flat, plain, batch)
+            self._chosen = self._find(module, flat, wrapped, batch)
             if self.before not in (None, self._chosen[1]):
                 rank_zero_warn(
                     f"until now this run took {_words(self.before)} and goes on with "
@@ -99,11 +98,12 @@ class Steps:
         return self._chosen[0]
 
     def _find(
-        self, module: Any, flat: FlatParts, optimizers: list[Optimizer], batch: TrainBatch
+        self, module: Any, flat: FlatParts, wrapped: Sequence[Any], batch: TrainBatch
     ) -> tuple[CompiledStep | None, str]:
         """Return the compiled step and its fingerprint, or say why there is none."""
         if self.mode == "never":
             return None, EAGER
+        optimizers = [optimizer.optimizer for optimizer in wrapped]
         why = why_eager(module, optimizers, batch)
         if why is None:
             key = fingerprint(module, optimizers, batch)

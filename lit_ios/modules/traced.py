@@ -187,7 +187,10 @@ def trace(module: Any, flat: FlatParts, optimizers: Sequence[Any], batch: TrainB
     number = torch.export.Dim("rows", min=ROWS[0], max=ROWS[1])
     sizes: list[Any] = [None] * len(given)
     sizes += [{row_axis(name, column): number} for name, column in columns.items()]
-    program = torch.export.export(graph, tuple(example), dynamic_shapes=tuple(sizes), strict=False)
+    program = torch.export.export(
+        graph, tuple(example), dynamic_shapes=tuple(sizes), strict=False,
+        prefer_deferred_runtime_asserts_over_guards=True,  # on sizes it cannot reason about
+    )  # fmt: skip
     return Traced(program, step.names)
 
 
