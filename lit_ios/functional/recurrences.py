@@ -122,34 +122,36 @@ def _side_by_side(step: Tensor, first_row: Tensor) -> tuple[Tensor, list[int]]:
 
 
 # `gru_step` along paths that lie side by side, with a backward pass of its own: autograd would keep
-# and call some twenty nodes a step; here a step is eight operations forward and a dozen backward,
-# and the weights' gradient is one product at the end. Operators of their own, so that a compiled
-# step calls them as they are: how many rows there are of each number depends on the batch.
+# and call some twenty nodes a step; here a step is five operations forward and four backward, and
+# everything that does not depend on the step before is done for all rows at once. Operators of
+# their own, so that a compiled step calls them as they are: how many rows there are of each number
+# depends on the batch.
 @torch.library.custom_op("lit_ios::gru_scan", mutates_args=())
 def _scan(
     driven: Tensor, weight: Tensor, bias: Tensor, step: Tensor, first_row: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return states in the order of the rows; states and gates side by side, and that order."""
     order, sizes = _side_by_side(step, first_row)
-    driven = driven[:, order]
     units = weight.shape[1]
-    members, rows, _ = driven.shape
-    states = driven.new_empty(members, rows, units)
-    gates = driven.new_empty(members, rows, 4 * units)  # r, z, n, b_n
-    h = driven.new_zeros(members, sizes[0], units)
-    start = 0
-    for size in sizes:
-        part = slice(start, start + size)
+    rz = 2 * units
+    driven = driven[:, order]
+    of_h, of_n = driven + bias, driven[..., rz:]  # a + b's bias, but for n
+    of_h[..., rz:] = bias[..., rz:]
+    h = driven.new_zeros(len(driven), sizes[0], units)
+    states, gates, news = [], [], []
+    for size, constant, a_n in zip(sizes, of_h.split(sizes, 1), of_n.split(sizes, 1), strict=True):
         h = h[:, :size]
-        a, b = driven[:, part], torch.baddbmm(bias, h, weight)
-        rz = (a[..., : 2 * units] + b[..., : 2 * units]).sigmoid_()
-        from_n = b[..., 2 * units :]
-        new = torch.addcmul(a[..., 2 * units :], rz[..., :units], from_n).tanh_()
-        h = torch.lerp(new, h, rz[..., units:])
-        states[:, part] = h
-        torch.cat([rz, new, from_n], -1, out=gates[:, part])
-        start += size
-    return states[:, _places(order)], states, gates, order
+        gate = torch.baddbmm(constant, h, weight)  # r and z before σ, b_n
+        r_z, b_n = gate.split((rz, units), -1)
+        r, z = r_z.sigmoid_().split(units, -1)
+        new = torch.addcmul(a_n, r, b_n).tanh_()
+        h = torch.lerp(new, h, z)
+        states.append(h)
+        gates.append(gate)
+        news.append(new)
+    found = torch.cat(states, 1)
+    kept = torch.cat([torch.cat(gates, 1), torch.cat(news, 1)], -1)  # r, z, b_n, n
+    return found[:, _places(order)], found, kept, order
 
 
 @torch.library.custom_op("lit_ios::gru_scan_backward", mutates_args=())
@@ -158,32 +160,26 @@ def _scan_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of what is driven, weight and bias."""
     sizes = torch.bincount(step).tolist()
-    grad = grad[:, order]
     units, back = weight.shape[1], weight.mT
-    r, z, new, from_n = gates.chunk(4, -1)
+    r, z, b_n, new = gates.chunk(4, -1)
     before = torch.cat([torch.zeros_like(states[:, : sizes[0]]), _previous(states, sizes)], 1)
-    # everything that does not depend on the gradient, for all rows at once
-    of_z = (before - new) * z * (1 - z)
-    of_n = (1 - z) * (1 - new.square())
-    of_r = from_n * r * (1 - r)
-    of_a = torch.empty_like(gates[..., : 3 * units])  # ∂L/∂a
-    of_b = torch.empty_like(of_a)  # ∂L/∂b
-    end, carried = states.shape[1], None
-    for size in reversed(sizes):
-        part = slice(end - size, end)
-        of_h = grad[:, part]
-        if carried is not None:
-            longer = carried.shape[1]
-            of_h = of_h.clone()
-            of_h[:, :longer] += carried
-        n = of_h * of_n[:, part]
-        torch.cat([n * of_r[:, part], of_h * of_z[:, part], n], -1, out=of_a[:, part])
-        b = of_b[:, part]
-        b.copy_(of_a[:, part])
-        b[..., 2 * units :] *= r[:, part]
-        carried = torch.baddbmm(of_h * z[:, part], b, back)
-        end -= size
-    return of_a[:, _places(order)], before.mT.bmm(of_b), of_b.sum(1, keepdim=True)
+    of_n = (1 - z) * (1 - new.square())  # ∂h/∂a_n
+    share = torch.stack([of_n * b_n * r * (1 - r), (before - new) * z * (1 - z), of_n * r], 2)
+    through = [piece.split(sizes, 1) for piece in (grad[:, order], share, z)]  # ∂h/∂b, by row
+    of_h, of_b = [], []  # ∂L/∂h and ∂L/∂b, the last rows first
+    carried = states[:, :0]
+    for own, factor, kept in zip(*(reversed(pieces) for pieces in through), strict=True):
+        if carried.shape == own.shape:
+            own = own + carried
+        else:  # some of these paths end here
+            own = own.clone()
+            own[:, : carried.shape[1]] += carried
+        of_h.append(own)
+        of_b.append((own.unsqueeze(2) * factor).flatten(2))
+        carried = torch.baddbmm(own * kept, of_b[-1], back)
+    b = torch.cat(of_b[::-1], 1)
+    a = torch.cat([b[..., : 2 * units], torch.cat(of_h[::-1], 1) * of_n], -1)  # ∂L/∂a
+    return a[:, _places(order)], before.mT.bmm(b), b.sum(1, keepdim=True)
 
 
 def _places(order: Tensor) -> Tensor:
