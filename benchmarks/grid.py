@@ -71,14 +71,14 @@ def key_of(row: Row) -> tuple[str, ...]:
 
 def run(job: Job) -> Row:
     """Train and test once, in a temporary folder; or fit a baseline."""
-    start, spent = time.perf_counter(), _cpu_seconds()
+    start, spent = time.perf_counter(), cpu_seconds()
     measured = _fit_baseline(job) if job.variant in baselines.NAMES else _train(job)
     seconds = round(time.perf_counter() - start, 2)
-    times = {"train_seconds": seconds, "cpu_seconds": round(_cpu_seconds() - spent, 2)}
+    times = {"train_seconds": seconds, "cpu_seconds": round(cpu_seconds() - spent, 2)}
     return job.row | measured | times | {"commit": commit()}
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """Return what this process and those it started took of the processors; compilers, say."""
     own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in own)
