@@ -13,6 +13,7 @@ from test_traced import make_batch
 from lit_ios import modules
 from lit_ios.modules import suitable
 from lit_ios.modules.suitable import fingerprint, why_eager
+from lit_ios.tune.stacked import Setting, stack
 
 BATCH = make_batch(30, 0, paths=True)
 
@@ -65,7 +66,16 @@ def test_where_a_compiled_step_would_do_something_else_there_is_none(cls, settin
 
 def test_a_class_of_ones_own_is_stepped_by_its_own_code(monkeypatch):
     monkeypatch.setattr(modules, "OwnIQS", OwnIQS, raising=False)
-    assert why_eager(*make("OwnIQS"), BATCH) == "OwnIQS is a class of your own"
+    assert why_eager(*make("OwnIQS"), BATCH) == "OwnIQS may step in a way of its own"
+
+
+def test_settings_side_by_side_have_rates_and_discounts_of_their_own_and_are_not_compiled():
+    alone, _ = make("IQS", members=2, margin="validated")
+    rates = [Setting(rate, 0.99, 0.1, gamma, 1.0) for rate, gamma in ((0.1, 0.9), (0.2, 0.8))]
+    module = stack(alone, rates, None)
+    module._trainer = alone._trainer
+    optimizers = [entry["optimizer"] for entry in module.configure_optimizers()]
+    assert "may step in a way of its own" in why_eager(module, optimizers, BATCH)
 
 
 def test_older_versions_of_pytorch_and_anomaly_detection_are_left_alone(monkeypatch):
