@@ -150,7 +150,8 @@ def _key(name: str, known: Mapping[str, str], measured: set[str]) -> str:
         )
     if last in measured:
         raise UserError(
-            f"--space: {name} would change what trials are measured by or how they are done: leave it out"
+            f"--space: {name} would change what trials are measured by or how they are done: "
+            "leave it out"
         )
     shorts = [key.rpartition(".")[2] for key in known]
     near = did_you_mean(name, known if "." in name else shorts)
