@@ -281,7 +281,7 @@ def margin_shares(explanation: Explanation, most: int = 12) -> Figure:
     """Draw how much each coordinate adds to the margin of one decision, the largest on top."""
     ranked = sorted(explanation.shares.items(), key=lambda item: -abs(item[1]))
     shown, rest = ranked[:most], ranked[most:]
-    labels = [f"{name} = {explanation.values[name]:.4g}" for name, _ in shown]
+    labels = [explanation.label(name) for name, _ in shown]
     shares = [share for _, share in shown]
     if rest:
         labels.append(f"{len(rest)} others")

@@ -261,9 +261,9 @@ def explain(options: Namespace) -> None:
     print(f"  G(s) = {found.stop_gain:.4g}")
     if found.continuation_gain is not None:
         print(f"  g(s) = {found.continuation_gain:.4g}")
-    print(f"  at the average state {found.average_margin:+.4g}, and by coordinate:")
+    print(f"  at the average state {found.average_margin:+.4g}, and by column:")
     for name, share in sorted(found.shares.items(), key=lambda item: -abs(item[1])):
-        print(f"    {share:+10.4g}  {name} = {found.values[name]:.4g}")
+        print(f"    {share:+10.4g}  {found.label(name)}")
     if options.output is not None:
         write_figure(options.output, found.figure())
         print(f"figure  {options.output}")
