@@ -72,7 +72,7 @@ def run_train(tmp_path):
         if data and model:
             words += ["--config", str(ROOT / f"configs/data/{data}.yaml")]
             words += ["--config", str(ROOT / f"configs/model/{model}.yaml")]
-        words += ["--baseline=false"]
+        words += ["--baseline=false", "--report=false"]
         if small:
             words += ["--data.init_args.paths=40", "--data.init_args.test_paths=10"]
         with warnings.catch_warnings():

@@ -177,7 +177,7 @@ def frontier(options: Namespace) -> None:
         if name in curves:
             name = str(checkpoint)
         curves[name] = curve
-        units.add(policy.table.unit.strip(" []"))
+        units.add(policy.table.time_name)
         print(f"{name}: {_point(curve.chosen, policy.table.unit)}")
     unit = units.pop() if len(units) == 1 else ""
     write_figure(options.output, frontiers(curves, unit))
@@ -194,8 +194,8 @@ def report(options: Namespace) -> None:
         policy = StoppingPolicy.load(checkpoint, options.allow)
         data, columns = _data(options, checkpoint, "test")
         paths = data if isinstance(data, TrajectorySet) else policy.labelled(data, **columns)
-        of = "test paths" if options.data is None else f"paths of {Path(options.data).name}"
-        found.append(RunFacts(checkpoint, policy, paths, of))
+        table = None if options.data is None else Path(options.data).name
+        found.append(RunFacts(checkpoint, policy, paths, table))
     single = found[0].folder / "report.html" if len(found) == 1 else Path("report.html")
     file = options.output or single
     write_report(found, file)
