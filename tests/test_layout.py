@@ -50,8 +50,8 @@ MAY_IMPORT = {
         "checks", "files", "leaks", "plotting", "readers", "relevance", "times", "trajectories",
     },
     "modules": {
-        "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
-        "rule",
+        "batches", "checkpoints", "checks", "data_record", "files", "functional", "imports",
+        "metrics", "rule", "seals",
     },
     "rows": {"checks", "policy", "readers", "recognition", "times", "trajectories"},
     "folds": {"checks", "rows", "trajectories"},
