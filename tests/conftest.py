@@ -25,7 +25,8 @@ SLOW = (
     "policy/test_folders.py",
     "policy/test_forecasts.py",
     "readers/test_generated_tables.py",
-    "serve/test_processes.py", "test_extending.py", "test_fit.py", "tune/test_stacked.py",
+    "serve/test_processes.py", "test_extending.py", "test_examples.py", "test_fit.py",
+    "test_report_in_browser.py", "tune/test_stacked.py",
     "tune/test_study.py",
 )  # fmt: skip
 
