@@ -40,12 +40,15 @@ MAY_IMPORT = {
     "data_record": {"carry", "imports", "recognition", "sampling", "times"},
     "records": {"checks", "data_record", "live", "times"},
     "checkpoints": {"checks", "files", "records", "seals"},
-    "baseline": {"batches", "functional", "rule", "sampling", "trajectories"},
+    "baseline": {"batches", "functional", "policy", "rule", "sampling", "trajectories"},
     "leaks": {"checks", "trajectories"},
     "metrics": {"batches", "checks", "functional", "imports"},
     "forecast_metrics": {"batches", "functional", "metrics"},
     "plotting": {"times", "trajectories"},
-    "inspect": {"checks", "files", "leaks", "plotting", "readers", "times", "trajectories"},
+    "relevance": {"trajectories"},
+    "inspect": {
+        "checks", "files", "leaks", "plotting", "readers", "relevance", "times", "trajectories",
+    },
     "modules": {
         "batches", "checkpoints", "checks", "data_record", "files", "functional", "imports",
         "metrics", "rule", "seals",
