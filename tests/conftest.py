@@ -19,7 +19,8 @@ torch.set_num_threads(1)
 SLOW = (
     "benchmarks/", "callbacks/test_trackers.py", "cli/", "datamodules/simulators/",
     "metrics/test_metrics_two_processes.py",
-    "modules/test_folds.py", "modules/test_traced.py", "modules/test_validated_margin.py", "policy/test_checkpoints.py",
+    "modules/test_folds.py", "modules/test_traced.py", "modules/test_validated_margin.py",
+    "policy/test_checkpoints.py",
     "policy/test_estimator.py", "policy/test_exports.py", "policy/test_folder_calibration.py",
     "policy/test_folders.py",
     "policy/test_forecasts.py",

@@ -47,8 +47,8 @@ MAY_IMPORT = {
     "plotting": {"times", "trajectories"},
     "inspect": {"checks", "files", "leaks", "plotting", "readers", "times", "trajectories"},
     "modules": {
-        "batches", "checkpoints", "checks", "data_record", "functional", "imports", "metrics",
-        "rule",
+        "batches", "checkpoints", "checks", "data_record", "files", "functional", "imports",
+        "metrics", "rule", "seals",
     },
     "rows": {"checks", "policy", "readers", "recognition", "times", "trajectories"},
     "folds": {"checks", "rows", "trajectories"},

@@ -19,6 +19,7 @@ import torch
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 from torch.optim import Optimizer
+from tqdm import tqdm
 
 from lit_ios.batches import TrainBatch
 from lit_ios.functional.recurrences import BLOCK
@@ -158,9 +159,7 @@ def _build(
     """Compile the step, once for all runs with the same settings."""
 
     def build(file: Path) -> None:
-        print(
-            f"compiling the training step, once for these settings: about {SECONDS} s", flush=True
-        )
+        tqdm.write(f"compiling the training step, once for these settings: about {SECONDS} s")
         traced = trace(module, flat, optimizers, batch)
         with _inductor_in(file.parent / "inductor"):
             compile_program(traced.program, traced.names, file)
