@@ -70,10 +70,14 @@ class CompiledStep:
         if not ROWS[0] <= rows <= self._most:
             return False
         for known, column in zip(self._known, batch, strict=True):
-            if known is None or column is None:
-                if known is not column:
+            if known is None:
+                if column is not None:
                     return False
-            elif column.dtype != known.dtype or column.shape != known.shape_of(rows):
+            elif (
+                column is None
+                or column.dtype != known.dtype
+                or column.shape != known.shape_of(rows)
+            ):
                 return False
         return True
 
