@@ -1,8 +1,8 @@
 """How every figure looks: colours, sizes of text and lines, units. Declared here and nowhere else.
 
-The colours are those of Okabe and Ito and a grey, which colour-blind readers tell apart; maps of values that
-have a middle go from blue to red, others through viridis. Text is large enough to be read at half
-the size, as on a slide or in two columns of print.
+The colours are those of Okabe and Ito, and a grey, which colour-blind readers tell apart; maps of
+values that have a middle go from blue to red, others through viridis. Text is large enough to be
+read at half the size, as on a slide or in two columns of print.
 """
 
 from __future__ import annotations
