@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import train
-from callbacks import Interruptions
+from callbacks import Interruptions, RunCheckpoint
 from callbacks.interruptions import exit_code
 from lit_ios.checkpoints import read_checkpoint
 from lit_ios.modules import StoppingModule
@@ -72,6 +72,26 @@ def test_a_signal_in_the_last_batch_of_an_epoch_waits_for_its_end(
     saved = read_checkpoint(last)
     assert saved["epoch"] == 1
     assert saved["loops"]["fit_loop"]["state_dict"]["combined_loader"][0]["epoch"] == 1
+    monkeypatch.undo()
+    check_the_same_as_uninterrupted(run_train, last)
+
+
+@pytest.mark.parametrize(("when", "epoch"), [("validation", 1), ("after the checkpoints", 2)])
+def test_a_signal_between_two_epochs_costs_nothing(when, epoch, run_train, tmp_path, monkeypatch):
+    hook, owner = "on_validation_epoch_end", StoppingModule
+    if when == "after the checkpoints":  # of which the last was not due
+        hook, owner = "on_train_epoch_end", RunCheckpoint
+    usual = getattr(owner, hook)
+
+    def and_then(self, *args):
+        usual(self, *args)
+        trainer = args[0] if args else self.trainer
+        if trainer.current_epoch == 1 and getattr(self, "filename", "last") == "last":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(owner, hook, and_then)
+    last = interrupted(run_train, tmp_path, 143)
+    assert read_checkpoint(last)["epoch"] == epoch
     monkeypatch.undo()
     check_the_same_as_uninterrupted(run_train, last)
 
