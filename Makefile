@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-fast test-oldest test-newest test-extras test-wheel nightly audit lint setup setup-hashed clean
+.PHONY: demo test test-fast test-oldest test-newest test-extras test-wheel nightly audit lint docs setup setup-hashed clean
 
 setup: .venv/.ready
 
@@ -76,5 +76,12 @@ lint: setup
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
+docs: .venv/.docs ## the documentation site, docs/_build/html/index.html; runs the tutorials, and warnings are errors
+	.venv/bin/python -m sphinx -b html -j auto -n -q -E -W --keep-going docs docs/_build/html
+
+.venv/.docs: .venv/.ready
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,docs]'
+	@touch $@
+
 clean: ## remove what setup and runs made
-	rm -rf .venv .venv-oldest .venv-newest .venv-wheel .venv-extras build dist runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build .venv .venv-oldest .venv-newest .venv-wheel .venv-extras build dist runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

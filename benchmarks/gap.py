@@ -233,7 +233,7 @@ def main(words: list[str] | None = None) -> None:
         help=f"data sets, of {', '.join(DATA_SETS)} (default: {' '.join(DATA)})",
     )  # fmt: skip
     parser.add_argument("--epochs", type=int, help=f"epochs per run ({EPOCHS}, on real data 40)")
-    add_grid_options(parser, RESULTS, seeds=3)
+    add_grid_options(parser, RESULTS, seeds=3, compiles=False)
     parser.set_defaults(first_seed=100)
     parser.add_argument("options", nargs="*", help="after --: further options for train.py")
     args: Any = parser.parse_args(words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,9 @@ METRICS = (
 )  # fmt: skip
 COLUMNS = (
     *KEY, *METRICS, "best_epoch", "val_balanced_accuracy", "train_seconds", "commit", "candidate",
+    "compiled_steps", "cpu_seconds",
 )  # fmt: skip
+PAYS = 100  # epochs from which a step is compiled, once for all seeds
 CURVES = {"val_balanced_accuracy": "val/balanced_accuracy", "loss": "train/q/total"}
 Row = dict[str, Any]
 
@@ -41,11 +44,19 @@ class Job(NamedTuple):
     seed: int
     epochs: int
     options: tuple[str, ...] = ()
+    compile: str | None = None  # how steps are done; None: compiled where it pays
 
     @property
     def row(self) -> Row:
         """The columns that tell runs apart."""
-        return self._asdict() | {"options": " ".join(self.options)}
+        known = self._asdict() | {"options": " ".join(self.options)}
+        return {name: known[name] for name in KEY}
+
+    @property
+    def steps(self) -> str:
+        """What train.py is told of compiled steps: a step takes as long to build as a short run."""
+        pays = self.epochs >= PAYS and METHODS[self.variant].file != AUTO
+        return self.compile or ("build" if pays else "never")
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -60,10 +71,17 @@ def key_of(row: Row) -> tuple[str, ...]:
 
 def run(job: Job) -> Row:
     """Train and test once, in a temporary folder; or fit a baseline."""
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), cpu_seconds()
     measured = _fit_baseline(job) if job.variant in baselines.NAMES else _train(job)
     seconds = round(time.perf_counter() - start, 2)
-    return job.row | measured | {"train_seconds": seconds, "commit": commit()}
+    times = {"train_seconds": seconds, "cpu_seconds": round(cpu_seconds() - spent, 2)}
+    return job.row | measured | times | {"commit": commit()}
+
+
+def cpu_seconds() -> float:
+    """Return what this process and those it started took of the processors; compilers, say."""
+    own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in own)
 
 
 def _train(job: Job) -> Row:
@@ -85,6 +103,7 @@ def _train(job: Job) -> Row:
         "best_epoch": metrics["best_epoch"],
         "val_balanced_accuracy": metrics["val/balanced_accuracy"],
         "candidate": metrics.get("candidate", ""),
+        "compiled_steps": metrics.get("compiled_steps", ""),
         "curves": curves,
     }
 
@@ -99,7 +118,7 @@ def command_line(job: Job, folder: str) -> list[str]:
     words += ["--model=auto"] if method.file == AUTO else []
     if method.file != AUTO or job.epochs != data.epochs:  # auto stops by itself
         words += [f"--trainer.max_epochs={job.epochs}"]
-    words += [f"--seed_everything={job.seed}"]
+    words += [f"--seed_everything={job.seed}", f"--compile={job.steps}"]
     # as many runs at a time as there are cores
     words += [f"--runs_dir={folder}", "--threads=1"]
     return [*words, *data.options, *method.options, *job.options]

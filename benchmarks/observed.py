@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,9 @@ class Observer(Callback):
 
     def __init__(self, raw: bool = False) -> None:
         self.epochs: list[float] = []  # seconds from the start of an epoch to its last batch
+        self.cpu_epochs: list[float] = []  # the same, of the processor
+        self.whole_epochs: list[float] = []  # the processor's, with what follows the last batch
+        self._begun: float | None = None
         self.raw_epochs: list[float] | None = [] if raw else None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -39,13 +43,21 @@ class Observer(Callback):
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Start the clock."""
-        self.start = machine.clock()
+        self._end_epoch()
+        self.start, self.cpu_start = machine.clock(), time.process_time()
+
+    def _end_epoch(self) -> None:
+        now = time.process_time()
+        if self._begun is not None:
+            self.whole_epochs.append(now - self._begun)
+        self._begun = now
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *args: Any) -> None:
         """Read the clock after the last batch."""
         if not trainer.is_last_batch:
             return
         self.epochs.append(machine.clock() - self.start)
+        self.cpu_epochs.append(time.process_time() - self.cpu_start)
         if self.raw_epochs is not None:
             start = machine.clock()
             epsilon, confidence = pl_module.rule.epsilon, pl_module.confidence
@@ -54,6 +66,7 @@ class Observer(Callback):
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Copy the trained weights."""
+        self._end_epoch()
         self.seconds = machine.clock() - self.fit_start
         self.weights = {n: p.detach().clone() for n, p in pl_module.named_parameters()}
 

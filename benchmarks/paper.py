@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks import baselines, figures, tables
 from benchmarks.grid import (
     METRICS,
+    PAYS,
     ROOT,
     Job,
     Row,
@@ -28,8 +29,10 @@ RESULTS = ROOT / "benchmarks/results/paper.csv"
 LABELS = {name: method.label for name, method in METHODS.items()} | baselines.NAMES
 
 
-def add_grid_options(parser: argparse.ArgumentParser, file: Path, seeds: int = 5) -> None:
-    """Add what all benchmarks over many runs can be told."""
+def add_grid_options(
+    parser: argparse.ArgumentParser, file: Path, seeds: int = 5, compiles: bool = True
+) -> None:
+    """Add what benchmarks over many runs can be told; not all of them train by `run_grid`."""
     parser.add_argument("--seeds", type=int, default=seeds, help="number of seeds (%(default)s)")
     parser.add_argument("--first-seed", type=int, default=0, help="where seeds begin (%(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time (%(default)s)")
@@ -39,6 +42,12 @@ def add_grid_options(parser: argparse.ArgumentParser, file: Path, seeds: int = 5
     )  # fmt: skip
     parser.add_argument("--address", help="of the Ray cluster; none starts one on this machine")
     parser.add_argument("--file", type=Path, default=file, help="results (%(default)s)")
+    if compiles:
+        parser.add_argument(
+            "--compile",
+            choices=("never", "build", "cached"),
+            help=f"training steps (default: build for runs of {PAYS} epochs and more, else never)",
+        )
     parser.add_argument(
         "--finished", action="store_true",
         help="run nothing: only show what the runs that are finished came to",
@@ -53,6 +62,7 @@ def seeds_of(args: argparse.Namespace) -> range:
 def run_grid(jobs: list[Job], args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
     """Do what is missing; return the rows of all jobs, and how many failed."""
     failed = 0
+    jobs = [job._replace(compile=args.compile) for job in jobs]
     if not args.finished:
         failed = run_all(jobs, args.file, Place(args.on, args.processes, args.address))
     keys = {job.key for job in jobs}

@@ -28,6 +28,7 @@ import train
 from benchmarks import machine
 from benchmarks.methods import VARIANTS
 from benchmarks.observed import ROOT, Observer, quiet, run_train
+from benchmarks.steps import compiled_over_eager
 from datamodules import ChangePointData, PathLoader, Splits, TrajectoryDataModule
 from lit_ios import modules
 from lit_ios.trajectories import TrajectorySet
@@ -36,6 +37,7 @@ from lit_ios.variants import find_variant
 RESULTS = ROOT / "benchmarks/results/speed.json"
 GOALS = {
     "lightning_over_raw": ("at most", 1.25),
+    "compiled_over_eager": ("at most", 0.4),
     "do_over_iqs": ("at most", 2.5),
     "path_length_factor": ("at most", 1.3),
     "memory_length_factor": ("at most", 1.3),
@@ -343,6 +345,7 @@ def reached(name: str, value: Any) -> bool:
 
 MEASURES: dict[str, Callable[[int], Figures]] = {
     "lightning_over_raw": lambda repeats: lightning_over_raw(repeats, epochs=20),
+    "compiled_over_eager": lambda repeats: compiled_over_eager(min(repeats, 3)),
     "do_over_iqs": do_over_iqs,
     "path_length_factor": path_length_factor,
     "memory_length_factor": memory_length_factor,

@@ -122,6 +122,7 @@ class StoppingFigures(Callback):
                 threshold=threshold,
                 time=grid.times[at],
                 names=datamodule.feature_names,
+                unit=_unit(datamodule),
             )
             figures["boundaries"] = plotting.boundaries(
                 grid.x,
@@ -131,6 +132,7 @@ class StoppingFigures(Callback):
                 truth=grid.truth,
                 threshold=threshold,
                 names=datamodule.feature_names,
+                unit=_unit(datamodule),
             )
         return figures
 
@@ -144,7 +146,7 @@ class StoppingFigures(Callback):
         name = variant_name(pl_module, datamodule, trainer.callbacks)  # type: ignore[attr-defined]
         margin = _margin(pl_module, datamodule, batch)
         curve = frontier_curve(margin, batch, float(pl_module.rule.threshold))
-        return {"frontier": plotting.frontiers({name: curve})}
+        return {"frontier": plotting.frontiers({name: curve}, _unit(datamodule))}
 
     def _margins(self, pl_module: Any, datamodule: Any, stage: str) -> Any:
         threshold = float(pl_module.rule.threshold)
@@ -165,7 +167,12 @@ class StoppingFigures(Callback):
             )
         table = datamodule.table
         dates = table.time_unit if table.dates else None
-        return plotting.margins_along_paths(paths, threshold, dates)
+        return plotting.margins_along_paths(paths, threshold, dates, _unit(datamodule))
+
+
+def _unit(datamodule: Any) -> str:
+    """Return the unit of times, without brackets."""
+    return str(datamodule.table.time_name)
 
 
 def _margin(pl_module: Any, datamodule: Any, batch: PathBatch) -> Tensor:

@@ -209,7 +209,7 @@ def _with_checkpoint(trainer: pl.Trainer, folder: Path) -> Path:
 
 
 def _best_epoch(trainer: pl.Trainer) -> dict[str, Any]:
-    """Return which epoch was kept after training, of how many, and its validation score."""
+    """Return which epoch was kept after training, of how many, its validation score and kind."""
     checkpoints = trainer.checkpoint_callback
     score = getattr(checkpoints, "best_model_score", None)
     if checkpoints is None or score is None:
@@ -217,5 +217,9 @@ def _best_epoch(trainer: pl.Trainer) -> dict[str, Any]:
     best = Path(checkpoints.best_model_path)  # type: ignore[attr-defined]
     if trainer.ckpt_path is not None:  # the run may have been moved since
         best = Path(trainer.ckpt_path).with_name(best.name)
-    kept = read_checkpoint(best)["epoch"] if best.is_file() else math.nan
-    return {"val/balanced_accuracy": float(score), "best_epoch": kept, "epochs": trainer.max_epochs}
+    known = {"val/balanced_accuracy": float(score), "epochs": trainer.max_epochs}
+    if not best.is_file():
+        return known | {"best_epoch": math.nan}
+    kept = read_checkpoint(best)
+    steps = (kept.get("progress") or {}).get("steps", "eager")
+    return known | {"best_epoch": kept["epoch"], "compiled_steps": steps != "eager"}

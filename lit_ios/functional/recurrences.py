@@ -139,11 +139,13 @@ def _scan(
     of_h[..., rz:] = bias[..., rz:]
     h = driven.new_zeros(len(driven), sizes[0], units)
     states, gates, news = [], [], []
-    for size, constant, a_n in zip(sizes, of_h.split(sizes, 1), of_n.split(sizes, 1), strict=True):
+    for size, constant, a_n in zip(
+        sizes, torch.split(of_h, sizes, 1), torch.split(of_n, sizes, 1), strict=True
+    ):
         h = h[:, :size]
         gate = torch.baddbmm(constant, h, weight)  # r and z before σ, b_n
-        r_z, b_n = gate.split((rz, units), -1)
-        r, z = r_z.sigmoid_().split(units, -1)
+        r_z, b_n = torch.split(gate, [rz, units], -1)
+        r, z = r_z.sigmoid_().chunk(2, -1)
         new = torch.addcmul(a_n, r, b_n).tanh_()
         h = torch.lerp(new, h, z)
         states.append(h)
@@ -165,7 +167,9 @@ def _scan_backward(
     before = torch.cat([torch.zeros_like(states[:, : sizes[0]]), _previous(states, sizes)], 1)
     of_n = (1 - z) * (1 - new.square())  # ∂h/∂a_n
     share = torch.stack([of_n * b_n * r * (1 - r), (before - new) * z * (1 - z), of_n * r], 2)
-    through = [piece.split(sizes, 1) for piece in (grad[:, order], share, z)]  # ∂h/∂b, by row
+    through = [
+        torch.split(piece, sizes, 1) for piece in (grad[:, order], share, z)
+    ]  # ∂h/∂b, by row
     of_h, of_b = [], []  # ∂L/∂h and ∂L/∂b, the last rows first
     carried = states[:, :0]
     for own, factor, kept in zip(*(reversed(pieces) for pieces in through), strict=True):

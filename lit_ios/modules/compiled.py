@@ -19,18 +19,30 @@ import torch
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 from torch.optim import Optimizer
+from tqdm import tqdm
 
 from lit_ios.batches import TrainBatch
 from lit_ios.functional.recurrences import BLOCK
 from lit_ios.modules import step_cache
 from lit_ios.modules.flat import FlatParts
-from lit_ios.modules.suitable import fingerprint, kind_of, why_eager
+from lit_ios.modules.suitable import fingerprint, row_axis, why_eager
 from lit_ios.modules.traced import ROWS, Rates, rows_of, trace
 
 Compile = Literal["never", "build", "cached"]
 EAGER = "eager"  # in the place of a compiled step's fingerprint
 SECONDS = 20  # that building takes, about
 _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
+
+
+class _Column:
+    """What a column of a batch is like, but for its number of rows."""
+
+    def __init__(self, name: str, column: Tensor) -> None:
+        self.dtype, axis = column.dtype, row_axis(name, column)
+        self._before, self._after = tuple(column.shape[:axis]), tuple(column.shape[axis + 1 :])
+
+    def shape_of(self, rows: int) -> tuple[int, ...]:
+        return (*self._before, rows, *self._after)
 
 
 class CompiledStep:
@@ -46,11 +58,28 @@ class CompiledStep:
     def __init__(self, library: Path, rates: Rates, batch: TrainBatch, most: int) -> None:
         self._loaded = torch._C._aoti.AOTIModelPackageLoader(str(library), "model", True, 1, -1)
         self.names: list[str] = json.loads(self._loaded.get_metadata()["terms"])
-        self._rates, self._kind, self._most = rates, kind_of(batch), most
+        self._rates, self._most = rates, most
+        self._known = [
+            None if column is None else _Column(name, column)
+            for name, column in batch._asdict().items()
+        ]
 
     def takes(self, batch: TrainBatch) -> bool:
         """Say whether a batch is of the kind and size it was compiled for."""
-        return ROWS[0] <= batch.state.shape[0] <= self._most and kind_of(batch) == self._kind
+        rows = batch.state.shape[0]
+        if not ROWS[0] <= rows <= self._most:
+            return False
+        for known, column in zip(self._known, batch, strict=True):
+            if known is None:
+                if column is not None:
+                    return False
+            elif (
+                column is None
+                or column.dtype != known.dtype
+                or column.shape != known.shape_of(rows)
+            ):
+                return False
+        return True
 
     def __call__(self, batch: TrainBatch) -> Tensor:
         """Step once; return the loss terms; (T,)."""
@@ -158,9 +187,7 @@ def _build(
     """Compile the step, once for all runs with the same settings."""
 
     def build(file: Path) -> None:
-        print(
-            f"compiling the training step, once for these settings: about {SECONDS} s", flush=True
-        )
+        tqdm.write(f"compiling the training step, once for these settings: about {SECONDS} s")
         traced = trace(module, flat, optimizers, batch)
         with _inductor_in(file.parent / "inductor"):
             compile_program(traced.program, traced.names, file)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,10 +88,14 @@ def find_or_build(folder: Path, key: str, build: Callable[[Path], None]) -> Path
         found = find(folder, key)
         if found is not None:
             return found
-        with tempfile.TemporaryDirectory(dir=folder) as own:
-            made = Path(own) / "step.pt2"
-            build(made)
-            write_bytes(folder / f"{key}.pt2", seal_archive(made.read_bytes()))
+        own = folder / f"{key}.build"
+        shutil.rmtree(own, ignore_errors=True)  # a process that built here was killed
+        own.mkdir(mode=0o700)
+        try:
+            build(own / "step.pt2")
+            write_bytes(folder / f"{key}.pt2", seal_archive((own / "step.pt2").read_bytes()))
+        finally:
+            shutil.rmtree(own, ignore_errors=True)
     _remove_oldest(folder)
     return folder / f"{key}.pt2"
 

@@ -18,6 +18,7 @@ from torch.optim import Adam, AdamW, Optimizer
 from lit_ios.batches import TrainBatch
 
 TRIED = (2, 13)  # the oldest PyTorch this is tested with
+MODULES = "lit_ios.modules."
 OURS = ("lit_ios.", "torch.")
 _HOOKS = (  # that run inside a step, and would not
     "on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step",
@@ -49,7 +50,11 @@ def why_eager(module: Any, optimizers: Sequence[Optimizer], batch: TrainBatch) -
         return "it trains in mixed precision"
     if torch.is_anomaly_enabled():
         return "trainer.detect_anomaly is on"
-    foreign = next((m for m in (module, *module.rule.modules()) if not _is_ours(type(m))), None)
+    if not type(module).__module__.startswith(MODULES):
+        return f"{type(module).__name__} may step in a way of its own"
+    learning = [m for m in module.modules() if any(True for _ in m.parameters())]
+    stepped = (*module.rule.modules(), *learning)  # metrics are not
+    foreign = next((m for m in stepped if not _is_ours(type(m))), None)
     if foreign is not None:
         return f"{type(foreign).__name__} is a class of your own"
     if getattr(module, "futures", None) is not None and module.futures.samples:

@@ -23,7 +23,7 @@ OF_DATA = (  # arguments of the data that leave alone which paths and stops are 
     "batch_by", "batch_size", "batches_per_call", "drop", "encoder", "features", "include_time",
     "lags", "missing", "oversampling", "ratio", "stop_lead",
 )  # fmt: skip
-FIXED = ("inputs", "margin", "metrics")  # of the model: what is measured rests on them
+FIXED = ("compile", "inputs", "margin", "metrics")  # of the model: how trials are done and measured
 SCHEDULED = "epsilon_decay"  # of the callback EpsilonDecay
 EPOCHS = "trainer.max_epochs"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
@@ -149,7 +149,10 @@ def _key(name: str, known: Mapping[str, str], measured: set[str]) -> str:
             f"--space: {name} is chosen by --{name.partition('.')[0]}: tune one class at a time"
         )
     if last in measured:
-        raise UserError(f"--space: {name} would change what trials are measured by: leave it out")
+        raise UserError(
+            f"--space: {name} would change what trials are measured by or how they are done: "
+            "leave it out"
+        )
     shorts = [key.rpartition(".")[2] for key in known]
     near = did_you_mean(name, known if "." in name else shorts)
     raise UserError(f"--space: there is no setting {name}{near or '; see fit --model.help CLASS'}")

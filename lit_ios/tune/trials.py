@@ -42,6 +42,10 @@ class Pruned(Exception):  # noqa: N818 (it is caught, never shown)
         self.epochs = epochs
 
 
+# what a compiled step takes as it comes
+SHARED = frozenset({"learning_rate", "learning_rate_decay", "epsilon", SCHEDULED, "max_epochs"})
+
+
 class Judge(pl.Callback):
     """Says every few epochs how far a trial is, and ends it if it is told to.
 
@@ -129,7 +133,15 @@ class Trainee:
         kind.checkpoint = None
         allow_imports(self.allow)
         settings = schedule_epsilon(self.settings, values.get(SCHEDULED))
-        return kind.carry_out(settings, ["fit", *self.options, *as_options(self.knobs, values)])
+        words = ["--model.init_args.compile=build"] if self.share_a_step else []
+        words += [*self.options, *as_options(self.knobs, values)]
+        return kind.carry_out(settings, ["fit", *words])
+
+    @property
+    def share_a_step(self) -> bool:
+        """Whether one compiled step does for all trials: none has other layers or losses."""
+        own = {knob.key.rpartition(".")[2] for knob in self.knobs}
+        return bool(own) and own <= SHARED
 
     def probe(self, values: dict[str, Any], *, reads: bool = False) -> Any:
         """Make the objects without training; what cannot be used is refused."""

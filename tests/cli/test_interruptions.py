@@ -197,7 +197,8 @@ def test_a_failed_requeue_is_an_error(slurm):
 def test_auto_that_is_ended_says_how_to_go_on_and_goes_on(send, tmp_path, capsys, monkeypatch):
     send(signal.SIGTERM)
     words = [
-        "fit", "--data=CP1", "--model=auto", "--quick", "--no-baseline", f"--runs_dir={tmp_path}",
+        "fit", "--data=CP1", "--model=auto", "--quick", "--no-baseline",
+        "--no-report", f"--runs_dir={tmp_path}",
         "--data.init_args.paths=40", "--data.init_args.test_paths=8", "--trainer.max_epochs=2",
         "--data.init_args.batch_size=64", "--data.init_args.batches_per_call=1",
     ]  # fmt: skip

@@ -5,6 +5,7 @@ import yaml
 
 from lit_ios.checks import UserError
 from lit_ios.tune.space import Knob, as_options, read_space, schedule_epsilon
+from lit_ios.tune.trials import Trainee
 from lit_ios.variants import configs_folder
 
 MODEL = {
@@ -69,6 +70,7 @@ def test_of_the_shipped_space_only_what_the_classes_have_is_searched():
         ({"ratio": [1, 2]}, r"may be model\.init_args\.ratio or data\.init_args\.ratio"),
         ({"paths": [1, 2]}, "would change what trials are measured by"),
         ({"margin": ["zero", "validated"]}, "would change what trials are measured by"),
+        ({"compile": ["never", "build"]}, "how they are done"),
         ({"seed": [1, 2]}, "a seed is luck"),
         ({"model": ["iqs", "oti"]}, "is chosen by --model"),
         ({"gamma": [0.9]}, "two or more different choices"),
@@ -97,3 +99,29 @@ def test_a_value_that_is_no_number_is_outside_a_range():
     assert [knob.holds(value) for value in (None, True, "0.7", 0.7, 1.1)] == [
         False, False, False, True, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "shared"),
+    [
+        (("learning_rate", "epsilon_decay"), True),
+        (("learning_rate", "gamma"), False),
+        (("hidden",), False),
+        ((), False),
+    ],
+)
+def test_trials_that_differ_in_rates_and_schedules_alone_share_a_compiled_step(names, shared):
+    knobs = [Knob(name, f"model.init_args.{name}", (1, 2)) for name in names]
+    seen = []
+
+    class Kind:
+        checkpoint = None
+
+        @staticmethod
+        def carry_out(settings, words):
+            seen.append(words)
+
+    trainee = Trainee({"trainer": {"callbacks": []}}, ["--model.init_args.members=2"], knobs)
+    trainee.run(Kind, {})
+    assert ("--model.init_args.compile=build" in seen[0]) == shared
+    assert seen[0][-1] == "--model.init_args.members=2"  # what is said wins
