@@ -9,7 +9,7 @@ import numpy as np
 
 
 def engines(count: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Make engines that wear out: fourteen sensors follow the wear with noise, seven stand still."""
+    """Make engines that wear out: fourteen sensors follow the wear, seven stand still."""
     made = []
     direction = rng.choice([-1.0, 1.0], size=14)
     for unit in range(1, count + 1):
