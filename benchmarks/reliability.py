@@ -30,6 +30,7 @@ from benchmarks.reliability_checks import (
     serving,
     starts,
     streams,
+    studies,
 )
 from benchmarks.reliability_checks.outcome import Outcome
 from lit_ios.files import write_json
@@ -58,6 +59,7 @@ CHECKS: dict[str, Check] = {
     "joining_paths": Check(streams.joining_paths, 100_000),
     "stream_threads": Check(streams.stream_threads, 8),
     "server_kills": Check(serving.server_kills, 20),
+    "study_kills": Check(studies.study_kills, 200),
     **{name: Check(*check) for name, check in hostile.CHECKS.items()},
 }
 

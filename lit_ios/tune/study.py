@@ -135,28 +135,30 @@ class Study:
 
     def _choose(self, trials: int) -> Claim | None:
         """Choose what to do next; only one process does at a time."""
-        while (found := self._find(trials)) is not None:
-            number, dead = found
-            if dead is None:
-                return self._begin(number, None)
-            self._give_up(dead)
-            if VALUES in dead.user_attrs:
-                return self._begin(number, dead.user_attrs[VALUES])
-        return None
+        found = self._find(trials)
+        if found is None:
+            return None
+        number, attempts = found
+        nameless = [one for one in self._trials() if _number(one) < 0]  # killed while choosing
+        for trial in (*nameless, *attempts):
+            if not trial.state.is_finished():
+                self._give_up(trial)
+        known = [one.user_attrs[VALUES] for one in attempts if VALUES in one.user_attrs]
+        return self._begin(number, known[0] if known else None)
 
-    def _find(self, trials: int) -> tuple[int, Any] | None:
-        """Return the number of a trial to do, and the one that was killed in its place, if any."""
-        ended, running = set(), {}
+    def _find(self, trials: int) -> tuple[int, list[Any]] | None:
+        """Return the first trial that has not ended and nobody works on, with killed attempts."""
+        attempts: dict[int, list[Any]] = {}
         for trial in self._trials():
-            if _has_ended(trial):
-                ended.add(_number(trial))
-            elif not trial.state.is_finished():
-                running[_number(trial)] = trial
-        for number, trial in sorted(running.items()):
-            if number not in ended and self._was_killed(number, trial):
-                return number, trial
-        number = max((*ended, *running), default=-1) + 1
-        return (number, None) if number < trials else None
+            attempts.setdefault(_number(trial), []).append(trial)
+        for number in range(trials):
+            tried = attempts.get(number, [])
+            running = [trial for trial in tried if not trial.state.is_finished()]
+            if not any(map(_has_ended, tried)) and all(
+                self._was_killed(number, trial) for trial in running
+            ):
+                return number, tried
+        return None
 
     def _was_killed(self, number: int, trial: Any) -> bool:
         """Say whether a running trial's process has ended without a word.

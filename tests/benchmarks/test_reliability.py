@@ -12,6 +12,7 @@ FEW = {
     "kills": 2, "kills_other_disk": 2, "kills_while_saving": 5, "terminations": 2, "bit_flips": 200,
     "zeroed_blocks": 30, "truncations": 30, "exported_damage": 200, "disk_errors": 4,
     "simultaneous_starts": 20, "stream_steps": 5000, "joining_paths": 1000, "stream_threads": 4,
+    "study_kills": 3,
 }  # fmt: skip
 
 

@@ -56,15 +56,25 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path):
     assert values_of(tmp_path / "cut") == values_of(tmp_path / "whole")
 
 
-def test_several_processes_do_each_trial_once_though_they_are_killed(tmp_path):
+def test_several_processes_do_each_trial_once(tmp_path):
     study_in(tmp_path)
-    started = [in_process(tmp_path, 24, 9) for _ in range(2)]
-    codes = [process.wait() for process in started]
-    assert codes == [-9, -9]  # the second one when it did again what the first had begun
-    work(tmp_path, 24)
+    started = [in_process(tmp_path, 24) for _ in range(2)]
+    assert [process.wait() for process in started] == [0, 0]
     done = study_in(tmp_path).done()
     assert [one.number for one in done] == list(range(24))
     assert all(one.score == score(one.values) for one in done)
+
+
+def test_a_trial_is_not_lost_if_who_takes_it_over_is_killed_as_well(tmp_path, monkeypatch):
+    assert in_process(tmp_path, 4, 1).wait() == -9
+    heir, claimed = study_in(tmp_path), []
+    monkeypatch.setattr(heir, "_begin", lambda *known: claimed.append(known) or 1 / 0)
+    with pytest.raises(ZeroDivisionError), heir.claim(4):
+        pass
+    with study_in(tmp_path).claim(4) as claim:
+        assert [(claim.number, claim.values)] == claimed
+    work(tmp_path, 4)
+    assert [one.number for one in study_in(tmp_path).done()] == [0, 1, 2, 3]
 
 
 def test_a_trial_that_ends_while_it_is_looked_at_was_not_killed(tmp_path, monkeypatch):
