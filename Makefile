@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-fast test-oldest test-newest test-extras test-wheel nightly audit lint setup setup-hashed clean
+.PHONY: demo test test-fast test-oldest test-newest test-extras test-wheel check-tag nightly audit lint docs setup setup-hashed clean
 
 setup: .venv/.ready
 
@@ -61,6 +61,9 @@ setup-hashed: ## like setup, but pip refuses every file whose SHA-256 is not in 
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch .venv/.ready
 
+check-tag: ## that TAG=v0.1.0 is the version, in the changelog and the citation too
+	@$(PYTHON) .ci/tag.py $(TAG)
+
 requirements-hashed.txt: pyproject.toml constraints.txt ## needs uv
 	echo '# constraints.txt with the SHA-256 of every file, for make setup-hashed; make $@ writes it.' > $@
 	uv pip compile --quiet --generate-hashes --no-annotate --no-header --no-emit-index-url --extra dev -c constraints.txt pyproject.toml >> $@
@@ -76,5 +79,12 @@ lint: setup
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
+docs: .venv/.docs ## the documentation site, docs/_build/html/index.html; runs the tutorials, and warnings are errors
+	.venv/bin/python -m sphinx -b html -j auto -n -q -E -W --keep-going docs docs/_build/html
+
+.venv/.docs: .venv/.ready
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,docs]'
+	@touch $@
+
 clean: ## remove what setup and runs made
-	rm -rf .venv .venv-oldest .venv-newest .venv-wheel .venv-extras build dist runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build .venv .venv-oldest .venv-newest .venv-wheel .venv-extras build dist runs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

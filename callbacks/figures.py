@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Callback
-from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
 
 from callbacks.grids import evaluating, stopping_grid
 from callbacks.hidden import hidden_figure
-from callbacks.run_folder import run_folder
+from callbacks.run_folder import EpochLogger, run_folder
 from lit_ios import plotting
 from lit_ios.batches import PathBatch
-from lit_ios.files import write_figure
+from lit_ios.checks import check_number
+from lit_ios.files import drawing, write_bytes
 from lit_ios.functional import stopping_time, stops
 from lit_ios.metrics import GridBalancedAccuracy, GridIoU
 from lit_ios.policy.frontiers import frontier_curve
@@ -35,7 +36,8 @@ class StoppingFigures(Callback):
     the recovered one agrees with it on the grid (M6).
 
     Args:
-        every_n_epochs: how often figures go to TensorBoard during training; 0 for never.
+        every_seconds: figures go to TensorBoard after an epoch if this time has passed since the
+            last ones, or since training began; 0 for never.
         time: time of the heat maps, since the path began.
         points: grid points along each axis.
         sample_paths: how many paths are drawn.
@@ -43,20 +45,27 @@ class StoppingFigures(Callback):
 
     def __init__(
         self,
-        every_n_epochs: int = 50,
+        every_seconds: float = 60.0,
         time: float = 25.0,
         points: int = 81,
         sample_paths: int = 6,
     ) -> None:
-        self.every_n_epochs, self.time = every_n_epochs, time
+        check_number("every_seconds", every_seconds, at_least=0)
+        self.every_seconds, self.time = every_seconds, time
         self.points, self.sample_paths = points, sample_paths
+        self._drawn_at = 0.0
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Wait from now on."""
+        self._drawn_at = monotonic()
 
     @rank_zero_only
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Send figures to TensorBoard now and then."""
-        due = self.every_n_epochs and (trainer.current_epoch + 1) % self.every_n_epochs == 0
-        if due and isinstance(trainer.logger, TensorBoardLogger):
+        due = self.every_seconds and monotonic() - self._drawn_at >= self.every_seconds
+        if due and isinstance(trainer.logger, EpochLogger):
             self._show(trainer, self._figures(trainer, pl_module, "val"), "val")
+            self._drawn_at = monotonic()
 
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Log M6 where there is a true region."""
@@ -82,20 +91,21 @@ class StoppingFigures(Callback):
         if trainer.datamodule.hidden(trainer.datamodule.splits.test) is not None:  # type: ignore[attr-defined]
             with evaluating(pl_module):
                 figures["memory"] = hidden_figure(pl_module.rule, trainer.datamodule)  # type: ignore[attr-defined]
-        self._show(trainer, figures, "test")
+        drawn = self._show(trainer, figures, "test")
         folder = run_folder(trainer)
         if folder is not None:
             (folder / "figures").mkdir(exist_ok=True)
-            for name, figure in figures.items():
-                write_figure(folder / "figures" / f"{name}.png", figure)
+            for name, png in drawn.items():
+                write_bytes(folder / "figures" / f"{name}.png", png)
 
     @staticmethod
-    def _show(trainer: pl.Trainer, figures: dict[str, Any], stage: str) -> None:
-        if isinstance(trainer.logger, TensorBoardLogger):
-            for name, figure in figures.items():
-                trainer.logger.experiment.add_figure(
-                    f"{stage}/{name}", figure, trainer.current_epoch, close=False
-                )
+    def _show(trainer: pl.Trainer, figures: dict[str, Any], stage: str) -> dict[str, bytes]:
+        """Draw figures, once for TensorBoard and files: most of their time goes there."""
+        drawn = {name: drawing(figure) for name, figure in figures.items()}
+        if isinstance(trainer.logger, EpochLogger):
+            for name, png in drawn.items():
+                trainer.logger.log_figure(f"{stage}/{name}", png, trainer.current_epoch)
+        return drawn
 
     def _figures(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> dict[str, Any]:
         datamodule = trainer.datamodule  # type: ignore[attr-defined]
@@ -112,6 +122,7 @@ class StoppingFigures(Callback):
                 threshold=threshold,
                 time=grid.times[at],
                 names=datamodule.feature_names,
+                unit=_unit(datamodule),
             )
             figures["boundaries"] = plotting.boundaries(
                 grid.x,
@@ -121,6 +132,7 @@ class StoppingFigures(Callback):
                 truth=grid.truth,
                 threshold=threshold,
                 names=datamodule.feature_names,
+                unit=_unit(datamodule),
             )
         return figures
 
@@ -134,7 +146,7 @@ class StoppingFigures(Callback):
         name = variant_name(pl_module, datamodule, trainer.callbacks)  # type: ignore[attr-defined]
         margin = _margin(pl_module, datamodule, batch)
         curve = frontier_curve(margin, batch, float(pl_module.rule.threshold))
-        return {"frontier": plotting.frontiers({name: curve})}
+        return {"frontier": plotting.frontiers({name: curve}, _unit(datamodule))}
 
     def _margins(self, pl_module: Any, datamodule: Any, stage: str) -> Any:
         threshold = float(pl_module.rule.threshold)
@@ -155,7 +167,12 @@ class StoppingFigures(Callback):
             )
         table = datamodule.table
         dates = table.time_unit if table.dates else None
-        return plotting.margins_along_paths(paths, threshold, dates)
+        return plotting.margins_along_paths(paths, threshold, dates, _unit(datamodule))
+
+
+def _unit(datamodule: Any) -> str:
+    """Return the unit of times, without brackets."""
+    return str(datamodule.table.time_name)
 
 
 def _margin(pl_module: Any, datamodule: Any, batch: PathBatch) -> Tensor:

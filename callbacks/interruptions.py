@@ -24,6 +24,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Callback, ModelCheckpoint
 
+from callbacks.checkpoints import RunCheckpoint
 from lit_ios.files import WriteError
 
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
@@ -97,7 +98,7 @@ class Interruptions(Callback):
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Know that the epoch before was trained in this process; end if it was to be the last."""
         self.went_well |= self._began_epoch
-        if self._agreed(trainer) and self._began_epoch:
+        if self._agreed(trainer) and self._began_epoch and _epoch_is_saved(trainer):
             self._end(trainer, save=False)  # what it came to is in last.ckpt
         self._began_epoch = True
 
@@ -110,6 +111,12 @@ class Interruptions(Callback):
         """
         if self._agreed(trainer) and not (trainer.is_last_batch and _saves_epochs(trainer)):
             self._end(trainer, save=True)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Let this epoch be saved if it is the last: checkpoints are written after this."""
+        if self._agreed(trainer):
+            for callback in _timed(trainer):
+                callback.save_next = True
 
     def on_exception(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
@@ -190,8 +197,19 @@ def last_checkpoint(trainer: pl.Trainer) -> Path | None:
     return None
 
 
+def _timed(trainer: pl.Trainer) -> list[RunCheckpoint]:
+    """Return the checkpoints that are not saved after each epoch."""
+    found = trainer.checkpoint_callbacks
+    return [one for one in found if isinstance(one, RunCheckpoint) and one.every_seconds]
+
+
+def _epoch_is_saved(trainer: pl.Trainer) -> bool:
+    """Say whether checkpoints hold all epochs: the signal may have come after the last was due."""
+    return all(callback.saved_epoch == trainer.current_epoch - 1 for callback in _timed(trainer))
+
+
 def _saves_epochs(trainer: pl.Trainer) -> bool:
-    """Say whether last.ckpt is written after each epoch."""
+    """Say whether last.ckpt is written at the end of an epoch in which the run must end."""
     return any(
         isinstance(c, ModelCheckpoint)
         and (c.filename == "last" or c.save_last)

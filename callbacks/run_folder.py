@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.cli import SaveConfigCallback
 from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.utilities import rank_zero_only
+from tensorboard.compat.proto.summary_pb2 import Summary
 
 from callbacks.trackers import run_settings
 from lit_ios.files import claim_version, remove_leftovers, write_text
@@ -45,16 +47,29 @@ def run_folder(trainer: pl.Trainer) -> Path | None:
 class EpochLogger(TensorBoardLogger):
     """TensorBoard curves over epochs instead of batches, in a folder that is this run's alone."""
 
+    @rank_zero_only
     def log_metrics(self, metrics: Any, step: int | None = None) -> None:
-        """Write scalars at the epoch Lightning sends along."""
+        """Write scalars at the epoch Lightning sends along, in one record: each takes its time."""
         values = dict(metrics)
         epoch = values.pop("epoch", step)
-        try:
-            super().log_metrics(values, None if epoch is None else int(epoch))
-        except ValueError as error:  # Lightning says of a full disk that the value is not supported
-            if isinstance(error.__cause__, OSError):
-                raise error.__cause__ from None
-            raise
+        self._write(
+            [Summary.Value(tag=tag, simple_value=float(value)) for tag, value in values.items()],
+            None if epoch is None else int(epoch),
+        )
+
+    @rank_zero_only
+    def log_figure(self, tag: str, png: bytes, epoch: int) -> None:
+        """Show a figure that is drawn already."""
+        width, height = struct.unpack(">II", png[16:24])  # where a PNG file says so
+        image = Summary.Image(height=height, width=width, colorspace=4, encoded_image_string=png)
+        self._write([Summary.Value(tag=tag, image=image)], epoch)
+
+    def _write(self, values: list[Any], epoch: int | None) -> None:
+        self.experiment._get_file_writer().add_summary(Summary(value=values), epoch)
+
+    def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
+        """Bring the curves to the disk, too: a run that goes on from there does not repeat them."""
+        self.save()
 
     def _get_next_version(self) -> int:
         """Claim the next folder by making it; other processes are told of it."""

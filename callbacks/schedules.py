@@ -5,7 +5,10 @@ They need no state of their own: a resumed run computes the same values.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytorch_lightning as pl
+import torch
 from pytorch_lightning.callbacks import Callback
 
 
@@ -29,9 +32,12 @@ class ExponentialSchedule(Callback):
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Set the buffer."""
-        value = self.value(trainer.current_epoch)
-        pl_module.get_buffer(self.buffer).fill_(value)
-        pl_module.log(f"schedule/{self.buffer.rpartition('.')[2]}", value)
+        pl_module.get_buffer(self.buffer).fill_(self.value(trainer.current_epoch))
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Log the value."""
+        name = f"schedule/{self.buffer.rpartition('.')[2]}"
+        pl_module.log_once({name: torch.tensor(self.value(trainer.current_epoch))})
 
 
 class EpsilonDecay(ExponentialSchedule):

@@ -71,7 +71,7 @@ def send_results(loggers: list[Logger], folder: Path, checkpoint: Path | None) -
 @contextmanager
 def _results(folder: Path, checkpoint: Path | None) -> Iterator[dict[str, Path]]:
     """Return the run's files by the name they are to have; the exported policy exists meanwhile."""
-    named = {name: folder / name for name in ("config.yaml", "metrics.json")}
+    named = {name: folder / name for name in ("config.yaml", "metrics.json", "report.html")}
     named |= {f"figures/{file.name}": file for file in sorted((folder / "figures").glob("*.png"))}
     if checkpoint is not None:
         named["checkpoints/best.ckpt"] = checkpoint

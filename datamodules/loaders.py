@@ -301,6 +301,7 @@ class PathLoader:
         self.paths, self.judges, self.lead = paths, judges, lead
         mine = np.arange(shard.rank, len(paths), shard.world_size)
         self._groups = path_groups(paths, mine, rows_per_batch)
+        self._only: PathBatch | None = None  # batch that there is, kept for the next epoch
 
     def __len__(self) -> int:
         """Return the number of batches of this process."""
@@ -308,5 +309,11 @@ class PathLoader:
 
     def __iter__(self) -> Iterator[PathBatch]:
         """Go through the paths once."""
-        groups = self._groups
-        return (path_batch(self.paths, group, self.judges, self.lead) for group in groups)
+        if len(self._groups) > 1:
+            return map(self._batch, self._groups)
+        if self._only is None:
+            self._only = self._batch(self._groups[0])
+        return iter([self._only])
+
+    def _batch(self, group: IntArray) -> PathBatch:
+        return path_batch(self.paths, group, self.judges, self.lead)

@@ -322,6 +322,7 @@ class AutoRun:
             "candidates": {each: score._asdict() for each, score in scores.items()},
         }
         write_json(written, metrics)
+        cli.write_report(folder / "checkpoints/best.ckpt")
         return cli
 
 

@@ -8,7 +8,7 @@ out (M1), and the test paths are judged by the mean margin of the models. Beyond
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import torch
 from lit_ios.batches import PathBatch, last_in_time, path_batch
 from lit_ios.functional.frontier import balanced_margin
 from lit_ios.functional.outcomes import outcome
+from lit_ios.policy.calibration import Estimate, measured_at
 from lit_ios.rule import Window
 from lit_ios.sampling import folds_held_out
 from lit_ios.trajectories import STOP, BoolArray, FloatArray, IntArray, TrajectorySet
@@ -26,6 +27,7 @@ FOLDS = 4
 FEW_ROWS = 50_000
 MOST_ROWS, MOST_NUMBERS = 200_000, 10_000_000
 DRAWS = 1_000
+MEASURED = ("event_miss_rate", "false_alarm_rate", "stopped_at_first_row")
 Margins = Callable[[TrajectorySet], FloatArray]
 
 
@@ -36,6 +38,7 @@ class Comparison(NamedTuple):
     difference: float
     low: float  # of the 95 % interval of the difference, over test paths
     high: float
+    own: Mapping[str, Estimate | None] = {}  # what the baseline itself does, with 95 % intervals
 
     @property
     def sentence(self) -> str:
@@ -52,12 +55,15 @@ class Comparison(NamedTuple):
 
     def metrics(self) -> dict[str, float]:
         """Return the values under the names metrics.json has them by."""
-        return {
-            "test/baseline_balanced_accuracy": self.balanced_accuracy,
-            "test/baseline_difference": self.difference,
-            "test/baseline_difference_low": self.low,
-            "test/baseline_difference_high": self.high,
+        found = {
+            "balanced_accuracy": self.balanced_accuracy,
+            "difference": self.difference,
+            "difference_low": self.low,
+            "difference_high": self.high,
         }
+        for name, (value, low, high) in {n: e for n, e in self.own.items() if e}.items():
+            found |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        return {f"test/baseline_{name}": value for name, value in found.items()}
 
 
 def compare(data: Any, rule: Any) -> Comparison | None:
@@ -85,7 +91,10 @@ def compare(data: Any, rule: Any) -> Comparison | None:
     with torch.inference_mode():
         ours = rule.scan(there).margin.cpu()
     counts = path_counts(ours, batch, float(rule.threshold)), path_counts(theirs, batch, threshold)
-    return difference(*counts, seed=data.seed)
+    found, own = difference(*counts, seed=data.seed), measured_at(theirs, batch, threshold)
+    named = {"balanced_accuracy": accuracy_interval(counts[1], data.seed)}
+    named |= {name: own[name] for name in MEASURED}
+    return found._replace(own=named | {"time_to_event_mean": own["time_to_event"]})
 
 
 def boosted(paths: TrajectorySet, seed: int) -> Margins:
@@ -165,15 +174,26 @@ def difference(ours: FloatArray, theirs: FloatArray, seed: int = 0) -> Compariso
 
     Paths are drawn with replacement, for both alike: the interval is that of a paired difference.
     """
-    rng, count = np.random.default_rng([2, seed]), len(ours)
-    draws = DRAWS if count <= 10_000 else DRAWS // 5
-    differences = []
-    for _ in range(draws):
-        copies = np.bincount(rng.integers(count, size=count), minlength=count)
-        differences.append(_accuracy(copies @ ours) - _accuracy(copies @ theirs))
-    low, high = np.nanquantile(differences, [0.025, 0.975])
+    low, high = np.nanquantile(
+        [_accuracy(c @ ours) - _accuracy(c @ theirs) for c in _copies(len(ours), seed)],
+        [0.025, 0.975],
+    )
     accuracy = _accuracy(theirs.sum(axis=0))
     return Comparison(accuracy, _accuracy(ours.sum(axis=0)) - accuracy, float(low), float(high))
+
+
+def accuracy_interval(counts: FloatArray, seed: int = 0) -> Estimate:
+    """Return balanced accuracy (M1) with the 95 % interval of paths drawn anew; (P, 4) counts."""
+    drawn = [_accuracy(copies @ counts) for copies in _copies(len(counts), seed)]
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return Estimate(_accuracy(counts.sum(axis=0)), float(low), float(high))
+
+
+def _copies(count: int, seed: int) -> Iterator[IntArray]:
+    """Yield how often each path is drawn, for each sample of the bootstrap; (P,) each."""
+    rng = np.random.default_rng([2, seed])
+    for _ in range(DRAWS if count <= 10_000 else DRAWS // 5):
+        yield np.bincount(rng.integers(count, size=count), minlength=count)
 
 
 def _accuracy(counts: FloatArray) -> float:

@@ -314,6 +314,7 @@ class StoppingCLI(LightningCLI):
         if best:
             self.trainer.test(self.model, self.datamodule, ckpt_path=best, verbose=False)
             self.compare_with_baseline()
+            self.write_report(Path(best))
             self._send_results(Path(best))
         else:
             print("No checkpoint was validated and kept: nothing to test.")
@@ -328,6 +329,18 @@ class StoppingCLI(LightningCLI):
         folder = getattr(self.trainer.logger, "log_dir", None)
         if folder is not None and self.trainer.is_global_zero:
             send_results(self.trainer.loggers, Path(folder), checkpoint)
+
+    def write_report(self, checkpoint: Path) -> None:
+        """Write report.html of the run, in the first process."""
+        folder = getattr(self.trainer.logger, "log_dir", None)
+        if folder is None or not self._get(self.config, "report"):
+            return
+        if self.trainer.is_global_zero:
+            from lit_ios.program.reporting import report_run
+
+            file = report_run(Path(folder), checkpoint, self.model.rule, self.datamodule)
+            if file is not None:
+                print(f"\n  report       {file}   (all of this and more on one page)")
 
     def compare_with_baseline(self) -> None:
         """Say what gradient boosting gets on the test paths, and add it to metrics.json."""

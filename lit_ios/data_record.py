@@ -51,10 +51,14 @@ class TableColumns(NamedTuple):
     dates: bool = False  # times are dates, in this unit since 1970
 
     @property
+    def time_name(self) -> str:
+        """What times count: the unit of dates, or the name of the column; nothing without one."""
+        return (self.time_unit if self.dates else self.time) or ""
+
+    @property
     def unit(self) -> str:
-        """The unit of times as it is printed: that of dates, or the name of the column."""
-        unit = self.time_unit if self.dates else self.time
-        return f" [{unit}]" if unit else ""
+        """The unit of times as it is printed after a label."""
+        return f" [{self.time_name}]" if self.time_name else ""
 
 
 class DataRecord(NamedTuple):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import itertools
 import json
 import math
@@ -165,8 +166,14 @@ def _finite(content: Any) -> Any:
 
 def write_figure(file: str | Path, figure: Any) -> None:
     """Write a figure of matplotlib in the format that the file's ending says."""
-    with replacing(file) as stream:
-        figure.savefig(stream, dpi=120, format=Path(file).suffix.removeprefix(".") or "png")
+    write_bytes(file, drawing(figure, Path(file).suffix.removeprefix(".") or "png"))
+
+
+def drawing(figure: Any, kind: str = "png") -> bytes:
+    """Return what a file with a figure of matplotlib holds."""
+    with io.BytesIO() as stream:
+        figure.savefig(stream, dpi=120, format=kind)
+        return stream.getvalue()
 
 
 def claim_version(place: str | Path) -> Path:

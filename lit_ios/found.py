@@ -59,7 +59,7 @@ def found_settings(config: Path, allow: Sequence[str] = ()) -> Settings:
             taken[name] = _class(config, name, value)
         elif name == "trainer":
             taken[name] = _trainer(config, value, left, allow)
-        elif name in ("seed_everything", "baseline") and isinstance(value, int | None):
+        elif name in ("seed_everything", "baseline", "report") and isinstance(value, int | None):
             taken[name] = value
         elif name not in _ELSEWHERE and value is not None:
             left.append(str(name))
@@ -84,7 +84,8 @@ def found_options(words: Sequence[str]) -> list[str]:
         name = word.partition("=")[0]
         if word.startswith("-") and not re.fullmatch(r"-[\d.][\d.e-]*", word):
             role, _, rest = name.removeprefix("--").partition(".")
-            taking = role in ("data", "model") or name in ("--seed_everything", "--baseline")
+            taking = role in ("data", "model")
+            taking |= name in ("--seed_everything", "--baseline", "--report")
             taking |= role == "trainer" and rest in _TRAINER
             if not taking and name.removeprefix("--") not in _ELSEWHERE:
                 left.append(name)

@@ -20,6 +20,8 @@ from lit_ios.readers.table import holds_dates
 from lit_ios.times import SECONDS, TimeUnit
 from lit_ios.trajectories import FloatArray, TrajectorySet
 
+MOST_DRAWN = 9  # features
+
 
 def describe_columns(
     file: str,
@@ -119,7 +121,10 @@ def inspect_table(file: str, roles: Mapping[str, Any], figure: Path | None = Non
             "what is not known when a path begins, such as outcomes"
         )
     from lit_ios.plotting import feature_paths
+    from lit_ios.relevance import telling_features
 
     target = figure or Path(f"{Path(file).name.split('.')[0]}_inspect.png")
-    write_figure(target, feature_paths(paths, dates=dates))
+    shown = telling_features(paths)[:MOST_DRAWN].tolist()
+    unit = "" if dates else described.time
+    write_figure(target, feature_paths(paths, shown, dates=dates, unit=unit))
     print(f"\nfigure     {target}")

@@ -25,7 +25,8 @@ SLOW = (
     "policy/test_folders.py",
     "policy/test_forecasts.py",
     "readers/test_generated_tables.py",
-    "serve/test_processes.py", "test_extending.py", "test_fit.py", "tune/test_stacked.py",
+    "serve/test_processes.py", "test_extending.py", "test_examples.py", "test_fit.py",
+    "test_report_in_browser.py", "tune/test_stacked.py",
     "tune/test_study.py",
 )  # fmt: skip
 
@@ -73,7 +74,7 @@ def run_train(tmp_path):
         if data and model:
             words += ["--config", str(ROOT / f"configs/data/{data}.yaml")]
             words += ["--config", str(ROOT / f"configs/model/{model}.yaml")]
-        words += ["--baseline=false"]
+        words += ["--baseline=false", "--report=false"]
         if small:
             words += ["--data.init_args.paths=40", "--data.init_args.test_paths=10"]
         with warnings.catch_warnings():

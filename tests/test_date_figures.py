@@ -52,7 +52,7 @@ def test_features_are_drawn_at_their_dates(tmp_path, unit):
     texts = [moment.strftime("%Y-%m-%d %H:%M:%S") for moment in when]
     pa_csv.write_csv(pa.table({"unit": [1, 1, 1], "when": texts, "x": [1.0, 2.0, 4.0]}), file)
     paths = read_paths(file, TableRoles(path="unit", time="when", time_unit=unit))
-    axes = feature_paths(paths, dates=unit).axes[0]
+    axes = feature_paths(paths, [0], dates=unit).axes[0]
     drawn = num2date(axes.lines[0].get_xdata())
     assert max(abs(a - b) for a, b in zip(drawn, when, strict=True)) < timedelta(seconds=1)
     assert isinstance(axes.xaxis.get_major_formatter(), ConciseDateFormatter)

@@ -9,9 +9,12 @@ import pytest
 import torch
 from policy.policies import make_policy, random_paths
 
+from lit_ios.carry import LAST, ROWS
 from lit_ios.checks import UserError
 from lit_ios.program import run
 from lit_ios.report import RunFacts, write_report
+from lit_ios.report.drawings import memory_added
+from lit_ios.report.notes import notes
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
@@ -38,7 +41,7 @@ class Page(HTMLParser):
 def facts(tmp_path):
     policy = make_policy()
     policy.save(tmp_path / "policy.ckpt")
-    return RunFacts(tmp_path / "policy.ckpt", policy, random_paths(30), "test paths")
+    return RunFacts(tmp_path / "policy.ckpt", policy, random_paths(30))
 
 
 def written(facts, tmp_path):
@@ -91,11 +94,11 @@ def test_names_of_paths_and_features_are_text(facts, tmp_path):
 
 def test_odd_rules_are_named(facts):
     facts.policy.threshold = 1e9
-    never = RunFacts(facts.checkpoint, facts.policy, facts.paths, "test paths")
-    assert any("stops none of these paths" in note for note in never.notes)
+    never = RunFacts(facts.checkpoint, facts.policy, facts.paths)
+    assert any("stops none of these paths" in note for note in notes(never))
     facts.policy.threshold = -1e9
-    always = RunFacts(facts.checkpoint, facts.policy, facts.paths, "test paths")
-    assert any("every path at its first row" in note for note in always.notes)
+    always = RunFacts(facts.checkpoint, facts.policy, facts.paths)
+    assert any("every path at its first row" in note for note in notes(always))
 
 
 def test_paths_that_nobody_stopped_are_refused(facts):
@@ -103,12 +106,12 @@ def test_paths_that_nobody_stopped_are_refused(facts):
         [Trajectory(np.zeros((3, facts.paths.states.shape[1])), stopped=False)]
     )
     with pytest.raises(UserError, match="none of these paths was stopped"):
-        RunFacts(facts.checkpoint, facts.policy, censored, "test paths")
+        RunFacts(facts.checkpoint, facts.policy, censored)
 
 
 def test_a_promise_stands_on_the_page(facts, tmp_path):
     facts.policy.calibrate(random_paths(40, seed=9), max_event_miss_rate=0.3)
-    facts = RunFacts(facts.checkpoint, facts.policy, facts.paths, "test paths")
+    facts = RunFacts(facts.checkpoint, facts.policy, facts.paths)
     text = re.sub(r"\s+", " ", " ".join(Page(written(facts, tmp_path)).text))
     assert "Promised on 40 paths" in text
     assert facts.policy.calibration.words[0] in text
@@ -117,13 +120,62 @@ def test_a_promise_stands_on_the_page(facts, tmp_path):
 def test_several_runs_are_compared_and_small(facts, tmp_path):
     other = make_policy("do_iqs_lb")
     other.save(tmp_path / "other.ckpt")
-    second = RunFacts(tmp_path / "other.ckpt", other, facts.paths, "test paths")
+    second = RunFacts(tmp_path / "other.ckpt", other, facts.paths)
     write_report([facts, second], tmp_path / "both.html")
     text = (tmp_path / "both.html").read_text()
     assert {'id="run0"', 'id="run1"', 'href="#run1"'} <= set(
         re.findall(r'(?:id|href)="#?run\d"', text)
     )
     assert len(text) < 2_000_000
+
+
+def test_what_was_promised_is_drawn_and_the_baseline_belongs_to_the_runs_own_paths(facts):
+    facts.policy.calibrate(random_paths(40, seed=9), max_event_miss_rate=0.3)
+    told = {f"test/baseline_balanced_accuracy{end}": 0.7 for end in ("", "_low", "_high")}
+    facts.metrics = told
+    assert facts.baseline["balanced_accuracy"].value == 0.7
+    other = RunFacts(facts.checkpoint, facts.policy, facts.paths, "fresh.csv")
+    other.metrics = told
+    assert other.baseline == {}
+    assert other.of.startswith("the paths of fresh.csv: 30")
+
+
+def test_the_lead_over_the_baseline_is_told_of_the_rule_it_was_measured_with(facts):
+    own = facts.measured["balanced_accuracy"].value
+    names = {"": 0.1, "_low": 0.0, "_high": 0.2}
+    told = {f"test/baseline_difference{end}": value for end, value in names.items()}
+    facts.metrics = told | {"test/balanced_accuracy": own}
+    assert facts.ahead == (0.1, 0.0, 0.2)
+    facts.metrics = told | {"test/balanced_accuracy": own - 0.01}
+    assert facts.ahead is None
+
+
+@pytest.mark.parametrize("variant", ["do_iqs", "iqs"])
+def test_what_memory_adds_is_the_margin_less_that_of_a_path_that_has_forgotten(variant):
+    policy, paths = make_policy(variant, include_time=False), random_paths()
+    found = memory_added(policy, paths)
+    if variant == "iqs":
+        assert found is None
+        return
+    margin = policy.margins(paths)
+    for i, path in enumerate(paths):
+        for row in range(len(path)):
+            carry = policy.rule.init(1)  # whose memory is empty
+            carry[0, ROWS], carry[0, LAST] = row, path.times[max(row - 1, 0)]
+            columns = torch.from_numpy(path.states[None, row])
+            forgotten = policy.rule.step(columns, torch.tensor([torch.nan]).double(), carry).margin
+            at = paths.offsets[i] + row
+            assert found[at] == pytest.approx(margin[at] - float(forgotten))
+    assert np.abs(found).max() > 1e-3
+
+
+def test_stops_that_are_explained_are_of_different_kinds(facts):
+    found = facts.typical_stops()
+    assert found[0].kind == "An ordinary stop"
+    assert len({one.path for one in found}) == len(found)
+    for kind, path, row in found:
+        assert facts.stop_rows[path] == row >= 0
+        assert facts.paths.stopped[path] == (kind != "A false alarm")
 
 
 def test_report_of_a_run_is_written_beside_it(run_train, tmp_path, capsys):
@@ -133,6 +185,6 @@ def test_report_of_a_run_is_written_beside_it(run_train, tmp_path, capsys):
     text = (Path(folder) / "report.html").read_text()
     accuracy = float(torch.as_tensor(cli.trainer.callback_metrics["test/balanced_accuracy"]))
     assert f"<b>{accuracy:.3f}</b>" in text
-    assert "validation balanced accuracy" in text  # the curve
+    assert "validation accuracy" in text  # the curve
     assert "Q at one time" in text  # the heat map
     assert f"report  {folder}/report.html" in capsys.readouterr().out

@@ -196,4 +196,6 @@ def _go_on(command: str, last: Path) -> None:
     signal.alarm(10 * SECONDS)
     epochs = ("--trainer.max_epochs=3",) if command == "fit" else ()
     with without_figures():
-        sys.exit(main([command, "--ckpt_path", str(last), *epochs, "--baseline=false"]))
+        sys.exit(
+            main([command, "--ckpt_path", str(last), *epochs, "--baseline=false", "--report=false"])
+        )

@@ -23,7 +23,12 @@ from lit_ios.settings import read_settings
 
 SECONDS = 20  # of processor time, after which a trial is given up: settings may ask for long work
 MEMORY = 8 << 30  # bytes of addresses
-SHORT = ("--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--no-baseline")
+SHORT = (
+    "--trainer.max_epochs=1",
+    "--trainer.enable_progress_bar=false",
+    "--no-baseline",
+    "--no-report",
+)
 TEXTS = (
     "", "\x00", "- a\n- b", "a: b: c", "{", "[1, 2", "key", "a: *b", "%YAML 9.9", "\ufeffa: 1",
     "trainer: 5", "model: {class_path: 5}", "data: [1]", "a: 1\na: 2", "? [a]\n: b", "1: 2",

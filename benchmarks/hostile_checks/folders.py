@@ -29,7 +29,7 @@ from lit_ios.settings import merge_settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
-    "--data", "CP1", "--model", "iqs", "--data.init_args.paths=40", "--no-baseline",
+    "--data", "CP1", "--model", "iqs", "--data.init_args.paths=40", "--no-baseline", "--no-report",
     "--data.init_args.test_paths=10", "--trainer.max_epochs=1",
 )  # fmt: skip
 COMMANDS = ("test", "validate", "predict", "fit", "calibrate", "frontier", "explain")

@@ -20,7 +20,7 @@ import torch
 import train
 
 SMALL = (
-    "fit", "--data", "CP1", "--model", "model_based_iqs", "--no-baseline",
+    "fit", "--data", "CP1", "--model", "model_based_iqs", "--no-baseline", "--no-report",
     "--data.init_args.paths=30", "--data.init_args.test_paths=8", "--trainer.max_epochs=6",
     "--data.init_args.batch_size=16", "--data.init_args.batches_per_call=2",
     "--model.init_args.hidden=[8]", "--model.init_args.dynamics_error=gaussian",
@@ -105,7 +105,9 @@ def resume(last: Path) -> Callable[[], object]:
     def work() -> object:
         options = [word for word in SMALL[1:] if word.startswith("--trainer")]
         with without_figures():
-            return train.main(["fit", f"--ckpt_path={last}", "--no-baseline", *options])
+            return train.main(
+                ["fit", f"--ckpt_path={last}", "--no-baseline", "--no-report", *options]
+            )
 
     return work
 

@@ -93,7 +93,9 @@ def _ended(end: Any) -> str | None:
             return f"{end.__name__}: ended with {code} and said {said[-1500:]}"
         last = found[0]
         again = [word for word in TWO if word.startswith("--trainer")]
-        if _begin(folder, "fit", f"--ckpt_path={last}", "--no-baseline", *again).wait():
+        if _begin(
+            folder, "fit", f"--ckpt_path={last}", "--no-baseline", "--no-report", *again
+        ).wait():
             return f"{end.__name__}: does not go on: {(folder / 'said.txt').read_text()[-600:]}"
         state = read_checkpoint(last)["state_dict"]
         for key, values in wanted["state_dict"].items():

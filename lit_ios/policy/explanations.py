@@ -6,6 +6,7 @@ in which it stops, and so the sign of margin − threshold, does not depend on w
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,8 +19,9 @@ from lit_ios.rule import StoppingRule
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANELS = (64, 512, 4096)  # pieces of the line, until the shares add up
-PRECISION = 1e-4
+PANELS = 64  # pieces of the line
+CUTS, ROUNDS = 8, 5  # pieces that a piece with a kink is cut into, and how often at the most
+PRECISION = 1e-4  # of the sum of shares
 
 
 class Explanation(NamedTuple):
@@ -31,11 +33,16 @@ class Explanation(NamedTuple):
     stop_gain: float  # G(s) = Q(s, stop)
     continuation_gain: float | None  # g(s), where the variant models it
     average_margin: float  # of the state at the training mean, from where the shares count
-    shares: dict[str, float]  # by coordinate of the state, and of what is remembered
+    shares: dict[str, float]  # by column of the state, and of what is remembered
     residual: float  # margin − average_margin − the sum of the shares: what integration left over
-    values: dict[str, float]  # of the coordinates, in raw units
+    values: dict[str, float | str]  # of the columns, in raw units; of text its category
 
-    def figure(self, most: int = 12) -> Figure:
+    def label(self, name: str) -> str:
+        """Return a column with its value."""
+        value = self.values[name]
+        return f"{name} = {value if isinstance(value, str) else format(value, '.4g')}"
+
+    def figure(self, most: int = 9) -> Figure:
         """Draw the largest shares as bars."""
         from lit_ios.plotting import margin_shares
 
@@ -46,7 +53,7 @@ def explain(rule: StoppingRule, columns: Tensor, time: Tensor, carry: Tensor) ->
     """Take the margin of the next row of a path apart by integrated gradients.
 
     Along the straight line from the training mean to the state, and from no memory to what is
-    remembered, the margin's gradient is integrated coordinate by coordinate, so that the
+    remembered, the margin's gradient is integrated column by column, so that the
     shares add up to the difference but for a small residual where the margin has kinks.
 
     Args:
@@ -65,17 +72,12 @@ def explain(rule: StoppingRule, columns: Tensor, time: Tensor, carry: Tensor) ->
     with torch.no_grad():
         average = float(_margins(rule, torch.zeros_like(target)[None], before, t)[0])
         gain = rule.continuation_gain(judged.state, judged.h, carry[:, ROWS])
-    for panels in PANELS:
-        nodes, weights = _line_rule(panels)
-        points = (nodes[:, None] * target).requires_grad_()
-        (gradient,) = torch.autograd.grad(_margins(rule, points, before, t).sum(), points)
-        shares = (weights @ gradient) * target
-        residual = margin - average - float(shares.sum())
-        if abs(residual) <= PRECISION * abs(margin - average):
-            break
-    names, values = rule.window.state_names, judged.raw[0].tolist()
+    shares = _integrated(lambda points: _margins(rule, points, before, t), target)
+    residual = margin - average - float(shares.sum())
+    own = shares[: len(state)].tolist()
+    by_column = _by_column(rule, own, judged.raw[0].tolist())
     if remembers:
-        names, values = (*names, rule.memory.label), [*values, float(before.mean())]
+        by_column[rule.memory.label] = (float(shares[-1]), float(before.mean()))
     return Explanation(
         margin=margin,
         threshold=float(carry[0, THRESHOLD]),
@@ -83,10 +85,37 @@ def explain(rule: StoppingRule, columns: Tensor, time: Tensor, carry: Tensor) ->
         stop_gain=float(combine(torch, judged.q[..., 0])[0]),
         continuation_gain=None if gain is None else float(gain[0]),
         average_margin=average,
-        shares=dict(zip(names, shares.tolist(), strict=True)),
+        shares={name: share for name, (share, _) in by_column.items()},
         residual=residual,
-        values=dict(zip(names, values, strict=True)),
+        values={name: value for name, (_, value) in by_column.items()},
     )
+
+
+def _by_column(
+    rule: StoppingRule, shares: Sequence[float], raw: Sequence[float]
+) -> dict[str, tuple[float, float | str]]:
+    """Return the share and the value of each column: its categories are one, and its gaps too.
+
+    Args:
+        rule: whose states these are.
+        shares: of the state's coordinates.
+        raw: their values.
+    """
+    found: dict[str, tuple[float, float | str]] = {}
+    origins, window = rule.encoder.origins, rule.window
+    for (feature, lag), name, share, value in zip(
+        window.coordinates, window.state_names, shares, raw, strict=True
+    ):
+        if feature is None:  # time; a text column may have its name
+            found[name if name not in found else f"{name} since the start"] = (share, value)
+            continue
+        origin = origins[feature]
+        column = f"{origin.column}[-{lag}]" if lag else origin.column
+        before, shown = found.get(column, (0.0, ""))
+        if origin.told is None or value > 0.5:
+            shown = value if origin.told is None else origin.told
+        found[column] = (before + share, shown)
+    return found
 
 
 def _margins(rule: StoppingRule, points: Tensor, before: Tensor, t: Tensor) -> Tensor:
@@ -99,11 +128,35 @@ def _margins(rule: StoppingRule, points: Tensor, before: Tensor, t: Tensor) -> T
     return torch.as_tensor(combine(torch, q[..., 0] - q[..., 1]))
 
 
-def _line_rule(panels: int) -> tuple[Tensor, Tensor]:
-    """Return nodes and weights on [0, 1]: a Gauss–Legendre rule in each of many panels."""
-    nodes, weights = np.polynomial.legendre.leggauss(4)
-    starts = np.arange(panels)[:, None] / panels
-    every = starts + (nodes + 1) / (2 * panels)
-    return torch.from_numpy(every.ravel()), torch.from_numpy(
-        np.tile(weights / (2 * panels), panels)
-    )
+def _integrated(margins: Callable[[Tensor], Tensor], target: Tensor) -> Tensor:
+    """Return the integral of the margin's gradient along the line from 0 to a point; (S,).
+
+    A Gauss–Legendre rule in each piece of the line; pieces whose sum is not the difference of the
+    margins at their ends hold a kink, and are cut again.
+
+    Args:
+        margins: of points; (B, S) → (B,).
+        target: (S,) the point.
+    """
+    nodes, weights = map(torch.from_numpy, np.polynomial.legendre.leggauss(4))
+    starts = torch.arange(PANELS, dtype=torch.double) / PANELS
+    width, total = 1 / PANELS, torch.zeros_like(target)
+    for round_ in range(ROUNDS + 1):
+        at = starts[:, None] + (nodes + 1) * (width / 2)  # (P, 4)
+        points = (at.reshape(-1, 1) * target).requires_grad_()
+        (gradient,) = torch.autograd.grad(margins(points).sum(), points)
+        added = (weights * (width / 2)) @ gradient.reshape(*at.shape, -1) * target  # (P, S)
+        with torch.no_grad():
+            ends = margins(torch.cat([starts, starts + width])[:, None] * target)
+        difference = ends[len(starts) :] - ends[: len(starts)]
+        if round_ == 0:
+            allowed = PRECISION / PANELS * float(difference.sum().abs())
+        kinks = (difference - added.sum(1)).abs() > allowed
+        if round_ == ROUNDS:  # what is left over is told
+            kinks[:] = False
+        total = total + added[~kinks].sum(0)
+        if not kinks.any():
+            break
+        width /= CUTS
+        starts = (starts[kinks][:, None] + width * torch.arange(CUTS)).flatten()
+    return total

@@ -68,13 +68,16 @@ class Judge(LoadedRule):
         named = source.table.select([known.path, known.time])
         paths, rows = source_paths(source, known, training=False)
         decisions = list(self.decide(paths, known.missing))
-        order = np.argsort(rows, kind="stable")
-        names = self.rule.current_names
-        learnt, batch = self.learnt_forecast, path_batch(paths)
-        left = forecast_columns(learnt, batch, decisions, self.threshold, wanted)
-        result = decision_table(named.take(pa.array(rows)), decisions, names, order, left)
+        left = {}
+        if (learnt := self.learnt_forecast) is not None:
+            left = forecast_columns(learnt, path_batch(paths), decisions, self.threshold, wanted)
+        sorted_already = bool((np.diff(rows) > 0).all())
+        order = None if sorted_already else np.argsort(rows, kind="stable")
+        if not (sorted_already and len(rows) == len(named)):
+            named = named.take(pa.array(rows))
+        result = decision_table(named, decisions, self.rule.current_names, order, left)
         warn_of_strangers(result)
-        return same_kind(table, result, rows[order])
+        return same_kind(table, result, rows if order is None else rows[order])
 
     def decide(
         self, paths: TrajectorySet, missing: str | None = None, details: bool = True

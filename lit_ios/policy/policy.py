@@ -57,7 +57,7 @@ class StoppingPolicy(Thresholds, Forecasting, Monitoring):
     def explain(
         self, observation: Any, stream: Stream | None = None, time: Any | None = None
     ) -> Explanation:
-        """Say what the margin of an observation is made of, by coordinate of the state.
+        """Say what the margin of an observation is made of, by column.
 
         Args:
             observation: as for `stream.step`.

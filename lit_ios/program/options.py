@@ -35,6 +35,12 @@ def add_options(parser: LightningArgumentParser) -> None:
         default=True,
         help="fit: end with what gradient boosting gets on the same paths.",
     )
+    parser.add_argument(
+        "--report",
+        type=bool,
+        default=True,
+        help="fit: write report.html into the run folder.",
+    )
 
 
 def check_seed(seed: Any) -> None:

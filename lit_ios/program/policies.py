@@ -177,7 +177,7 @@ def frontier(options: Namespace) -> None:
         if name in curves:
             name = str(checkpoint)
         curves[name] = curve
-        units.add(policy.table.unit.strip(" []"))
+        units.add(policy.table.time_name)
         print(f"{name}: {_point(curve.chosen, policy.table.unit)}")
     unit = units.pop() if len(units) == 1 else ""
     write_figure(options.output, frontiers(curves, unit))
@@ -194,8 +194,8 @@ def report(options: Namespace) -> None:
         policy = StoppingPolicy.load(checkpoint, options.allow)
         data, columns = _data(options, checkpoint, "test")
         paths = data if isinstance(data, TrajectorySet) else policy.labelled(data, **columns)
-        of = "test paths" if options.data is None else f"paths of {Path(options.data).name}"
-        found.append(RunFacts(checkpoint, policy, paths, of))
+        table = None if options.data is None else Path(options.data).name
+        found.append(RunFacts(checkpoint, policy, paths, table))
     single = found[0].folder / "report.html" if len(found) == 1 else Path("report.html")
     file = options.output or single
     write_report(found, file)
@@ -261,9 +261,9 @@ def explain(options: Namespace) -> None:
     print(f"  G(s) = {found.stop_gain:.4g}")
     if found.continuation_gain is not None:
         print(f"  g(s) = {found.continuation_gain:.4g}")
-    print(f"  at the average state {found.average_margin:+.4g}, and by coordinate:")
+    print(f"  at the average state {found.average_margin:+.4g}, and by column:")
     for name, share in sorted(found.shares.items(), key=lambda item: -abs(item[1])):
-        print(f"    {share:+10.4g}  {name} = {found.values[name]:.4g}")
+        print(f"    {share:+10.4g}  {found.label(name)}")
     if options.output is not None:
         write_figure(options.output, found.figure())
         print(f"figure  {options.output}")

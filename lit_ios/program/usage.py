@@ -19,7 +19,7 @@ USES = {
     "explain": "say what the margin at a stop is made of",
     "export": "write the policy for other programs",
     "monitor": "say whether finished paths still look like those of calibration",
-    "report": "write what one or several runs came to as a page",
+    "report": "write what one or several runs came to as a page, as fit does at its end",
     "serve": "decide on live paths that programs send, and keep them through restarts",
     "runs": "list the runs below a folder with their scores",
 }
@@ -99,6 +99,7 @@ FIT = """\
   --compile build            train by compiled steps, several times as fast; some 20 s for the
                              first run with the same settings; cached: only what is there
   --no-baseline              do not end with what gradient boosting gets on the same paths
+  --no-report                write no report.html into the run folder
   --allow PACKAGE            trust classes of this package that settings name
   --on ray --workers N       train on N workers of Ray Train; --address A of a cluster that runs
   --print_config             show the settings and leave
@@ -119,7 +120,7 @@ TUNE = """\
   --no-pruning               train trials to their end that do worse than most
   --resume FOLDER            go on with a study; so does the same command again, also beside itself
   --config FILE, --seed_everything N, --runs_dir DIR, --trainer.max_epochs N, --allow PACKAGE,
-  --model.init_args.X V, --data.init_args.X V, --no-baseline    as for fit
+  --model.init_args.X V, --data.init_args.X V, --no-baseline, --no-report    as for fit
 """
 
 MEASURE = """\

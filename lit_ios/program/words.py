@@ -18,12 +18,15 @@ from lit_ios.program.places import find_checkpoint
 from lit_ios.program.short import BY_OPTION, Short
 from lit_ios.variants import configs_folder
 
-FLAGS = ("--quick", "--no-baseline", "--safe-csv", "--print_config", "--help-all", "-h", "--help")
+FLAGS = (
+    "--quick", "--no-baseline", "--no-report", "--safe-csv", "--print_config", "--help-all", "-h",
+    "--help",
+)  # fmt: skip
 TAKES_FILE = ("file", "val_file", "test_file", "events", "data_dir", "output", "runs_dir")
 PLAIN = (
     "--data", "--model", "--trainer", "--config", "--ckpt_path", "--runs_dir", "--threads",
     "--output", "--seed_everything", "--allow", "--resume", "--verbose", "--weights_only",
-    "--return_predictions", "--baseline", "--compile", *FLAGS,
+    "--return_predictions", "--baseline", "--report", "--compile", *FLAGS,
 )  # fmt: skip
 LEAVES = {
     "--epochs": "--trainer.max_epochs", "--max_epochs": "--trainer.max_epochs",
@@ -107,8 +110,8 @@ def translate(words: list[str], others: Sequence[str] = ()) -> list[str]:
     for word in parsed:
         if word.option in ("", "--data"):
             continue
-        if word.option == "--no-baseline":
-            result.append("--baseline=false")
+        if word.option in ("--no-baseline", "--no-report"):
+            result.append(f"--{word.option.removeprefix('--no-')}=false")
         elif word.option == "--compile":
             result.append(f"--model.init_args.compile={_value(word)}")
         elif word.option == "--safe-csv":

@@ -1,4 +1,4 @@
-"""The figures of a report, as SVG that stands in a page by itself."""
+"""Which figures a report has, as SVG that stands in a page by itself."""
 
 from __future__ import annotations
 
@@ -7,36 +7,29 @@ import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
 from lit_ios.batches import path_batch
-from lit_ios.plotting import (
-    COLOURS,
-    EXPERT,
-    POLICY,
-    PathMargins,
-    frontiers,
-    margin_shares,
-    margins_along_paths,
-)
-from lit_ios.policy.forecast_columns import FORECAST_COLUMNS, forecast_columns
+from lit_ios.carry import combine
+from lit_ios.plotting import PathMargins, frontiers, margin_shares
+from lit_ios.policy import StoppingPolicy
+from lit_ios.policy.forecast_columns import forecast_columns
 from lit_ios.report.facts import RunFacts
-from lit_ios.trajectories import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from lit_ios.times import TimeUnit
+from lit_ios.report.figures import Along, along_paths, early_stops, stop_times, training_curves
+from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 
 PICTURES = {  # that training draws, where it can
     "memory": "What the rule remembers, beside what is hidden from it",
     "q_values": "Q at one time: stopping, continuing, and their difference",
-    "boundaries": "Where the rule stops, at every time",
+    "boundaries": "Where the rule stops, along time",
 }
 LARGEST_PICTURE = 400_000  # bytes
-SAMPLE_PATHS = 6
+SAMPLE_PATHS = 4
 
 
 class Drawing(NamedTuple):
@@ -49,25 +42,19 @@ class Drawing(NamedTuple):
 
 def draw(facts: RunFacts) -> dict[str, list[Drawing]]:
     """Return the figures of one run by the section they belong to."""
-    unit = facts.policy.table.unit.strip(" []")
     found = {
-        "stops": [
-            Drawing("Time from the rule's stop to the expert's", svg(_early(facts, unit))),
-            _frontier({"rule": facts}, unit),
-        ],
-        "paths": [_sample(facts)],
-        "learning": _curves(facts.curves()),
-        "why": _explained(facts),
+        "stops": _stops(facts),
+        "paths": [_along(facts)],
         "pictures": _pictures(facts.folder / "figures"),
+        "why": _explained(facts),
+        "learning": _learning(facts),
     }
-    if (left := _time_left(facts, unit)) is not None:
-        found["paths"].append(left)
     return {name: drawings for name, drawings in found.items() if drawings}
 
 
 def compare(runs: Mapping[str, RunFacts]) -> Drawing:
     """Draw the frontiers of several runs in one figure."""
-    units = {facts.policy.table.unit.strip(" []") for facts in runs.values()}
+    units = {facts.unit for facts in runs.values()}
     return _frontier(runs, units.pop() if len(units) == 1 else "")
 
 
@@ -85,52 +72,75 @@ def svg(figure: Figure) -> str:
     return f"{head}>{re.sub(r'<metadata>.*?</metadata>', '', rest, flags=re.S)}"
 
 
+def _stops(facts: RunFacts) -> list[Drawing]:
+    stopped = facts.paths.stopped
+    if stopped.all():
+        caption = "Time from the rule's stop to the expert's"
+        first = Drawing(caption, svg(early_stops(facts.early, facts.unit)))
+    else:
+        figure = stop_times(facts.elapsed, facts.lasted[stopped], facts.early, facts.unit)
+        caption = "When rule and expert stop, and how much earlier the rule does"
+        first = Drawing(caption, svg(figure), wide=True)
+    return [first, _frontier({"rule": facts}, facts.unit)]
+
+
 def _frontier(runs: Mapping[str, RunFacts], unit: str) -> Drawing:
-    curves = {name: facts.policy.frontier(facts.paths, draws=100) for name, facts in runs.items()}
+    curves = {name: facts.frontier for name, facts in runs.items()}
     alarms = any(np.isfinite(curve.false_alarm_rate).any() for curve in curves.values())
     caption = "What every threshold would do: missed events against time to event"
     caption += ", and against false alarms" if alarms else ""
-    return Drawing(caption, svg(frontiers(curves, unit)), wide=alarms)
+    made = [facts.policy.calibration for facts in runs.values()]
+    kept = made[0] if len(made) == 1 else None
+    levels = [None if kept is None else kept.level(name) for name in ("MissRate", "FalseAlarms")]
+    figure = frontiers(curves, unit, misses=levels[0], alarms=levels[1])
+    return Drawing(caption, svg(figure), wide=alarms)
 
 
-def _early(facts: RunFacts, unit: str) -> Figure:
-    early = facts.early
-    caught = early[np.isfinite(early)]
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.subplots()
-    if len(caught):
-        axes.hist(caught, bins=min(30, max(5, len(caught) // 4)), color=POLICY, alpha=0.8)
-        axes.axvline(float(np.median(caught)), color="0.2", linestyle="--", label="median")
-    missed = len(early) - len(caught)
-    axes.plot([], [], " ", label=f"{missed} of {len(early)} missed")
-    axes.set(xlabel=f"early by{f' ({unit})' if unit else ''}", ylabel="paths")
-    axes.legend(frameon=False)
-    axes.grid(alpha=0.25, linewidth=0.5)
-    return figure
-
-
-def _sample(facts: RunFacts) -> Drawing:
-    margin, paths = facts.decisions.margin.numpy(), facts.paths
-    shown = []
-    for i in _spread(facts):
-        rows = slice(paths.offsets[i], paths.offsets[i + 1])
-        stop = int(facts.stop_rows[i])
-        shown.append(
-            PathMargins(
-                paths.names[i], paths.times[rows], margin[rows], bool(paths.stopped[i]),
-                None if stop < 0 else stop,
-            )
+def _along(facts: RunFacts) -> Drawing:
+    chosen = _spread(facts)
+    paths, policy = facts.paths.select(chosen), facts.policy
+    memory = memory_added(policy, paths)
+    left: dict[str, FloatArray] = {}
+    if policy.learnt_forecast is not None:
+        decided = list(policy.decide(paths))
+        left = forecast_columns(
+            policy.learnt_forecast, path_batch(paths), decided, policy.threshold
+        )
+    margin, shown = facts.decisions.margin.numpy(), []
+    for i, number in enumerate(chosen):
+        rows, stop = slice(paths.offsets[i], paths.offsets[i + 1]), int(facts.stop_rows[number])
+        own = slice(facts.paths.offsets[number], facts.paths.offsets[number + 1])
+        path = PathMargins(
+            paths.names[i], paths.times[rows], margin[own], bool(paths.stopped[i]),
+            None if stop < 0 else stop,
         )  # fmt: skip
-    dates = _dates(facts)
-    figure = margins_along_paths(shown, facts.policy.threshold, dates)
-    return Drawing(
-        "The margin along paths, from the earliest stop to the latest", svg(figure), wide=True
+        known = [left[name][rows] for name in ("remaining_median", "remaining_low") if left]
+        shown.append(Along(path, None if memory is None else memory[rows], *known))
+    table = policy.table
+    figure = along_paths(
+        shown, policy.threshold, table.time_unit if table.dates else None, facts.unit
     )
+    caption = "Paths from the earliest stop to the latest"
+    caption += "" if memory is None else ", with what the rule's memory adds to its margin"
+    caption += ", and how long it expects them to go on" if left else ""
+    return Drawing(caption, svg(figure), wide=True)
 
 
-def _dates(facts: RunFacts) -> TimeUnit | None:
-    table = facts.policy.table
-    return table.time_unit if table.dates else None
+def memory_added(policy: StoppingPolicy, paths: TrajectorySet) -> FloatArray | None:
+    """Return how far margins lie above those of a rule that has forgotten the rows before; (N,).
+
+    None where the rule remembers nothing.
+    """
+    rule = policy.rule
+    if not rule.layout.memory:
+        return None
+    batch = path_batch(paths)
+    with torch.inference_mode():
+        state, h = rule.remember(batch)
+        forgotten = rule.memory.advance(torch.zeros_like(h), state, batch.step)
+        with_it, without = (rule.values(state, known) for known in (h, forgotten))
+        margins = [combine(torch, q[..., 0] - q[..., 1]) for q in (with_it, without)]
+    return np.asarray((margins[0] - margins[1]).numpy())
 
 
 def _spread(facts: RunFacts) -> IntArray:
@@ -144,53 +154,22 @@ def _spread(facts: RunFacts) -> IntArray:
     return np.concatenate([stopped[places.round().astype(np.int64)], censored])
 
 
-def _time_left(facts: RunFacts, unit: str) -> Drawing | None:
-    """Draw the forecast along three paths beside the time that was left; None if none is learnt."""
-    learnt = facts.policy.learnt_forecast
-    if learnt is None:
-        return None
-    chosen = [i for i in _spread(facts) if facts.paths.stopped[i]][:3]
-    paths = facts.paths.select(chosen)
-    decided = list(facts.policy.decide(paths))
-    columns = forecast_columns(
-        learnt, path_batch(paths), decided, facts.policy.threshold, FORECAST_COLUMNS
-    )
-    figure = Figure(figsize=(10.4, 3.2), layout="constrained")
-    panels = figure.subplots(1, len(chosen), squeeze=False)[0]
-    for i, axes in enumerate(panels):
-        rows = slice(paths.offsets[i], paths.offsets[i + 1])
-        time = paths.times[rows]
-        axes.plot(time, time[-1] - time, color="0.35", label="time that was left")
-        for (name, values), colour in zip(sorted(columns.items()), COLOURS, strict=False):
-            if name in ("remaining_low", "remaining_median"):
-                axes.plot(time, values[rows], color=colour, label=name.removeprefix("remaining_"))
-        most = 1.5 * float(time[-1] - time[0]) or 1.0  # bounds are high where little is known
-        axes.set(title=f"path {paths.names[i]}", xlabel="time", ylim=(0, most))
-    panels[0].set_ylabel(f"left{f' ({unit})' if unit else ''}")
-    panels[0].legend(frameon=False, fontsize=8)
-    caption = "How long is left: the median and the lower bound beside what was left"
-    return Drawing(caption, svg(figure), wide=True)
-
-
-def _curves(curves: Mapping[str, tuple[FloatArray, FloatArray]]) -> list[Drawing]:
-    if not curves:
+def _learning(facts: RunFacts) -> list[Drawing]:
+    if not (curves := facts.curves()):
         return []
-    figure = Figure(figsize=(3.6 * len(curves), 2.8), layout="constrained")
-    panels = figure.subplots(1, len(curves), squeeze=False)[0]
-    for axes, (name, (epochs, values)) in zip(panels, curves.items(), strict=False):
-        axes.plot(epochs, values, color=EXPERT, linewidth=1.2)
-        axes.set(title=name, xlabel="epoch")
-        axes.grid(alpha=0.25, linewidth=0.5)
-    return [Drawing("Along the epochs of training", svg(figure), wide=True)]
+    best = facts.metrics.get("best_epoch")
+    known = float(best) if isinstance(best, int | float) else None
+    caption = "Along the epochs of training"
+    caption += "" if known is None else "; the epoch that was kept is marked"
+    return [Drawing(caption, svg(training_curves(curves, known)), wide=True)]
 
 
 def _explained(facts: RunFacts) -> list[Drawing]:
     found = []
-    for number, row in facts.typical_stops():
-        path = facts.paths[number]
-        explanation = facts.policy.explain_row(path, row)
-        caption = f"Path {facts.paths.names[number]}, row {row}, where the rule first stops"
-        found.append(Drawing(caption, svg(margin_shares(explanation)), wide=True))
+    for kind, number, row in facts.typical_stops():
+        explanation = facts.policy.explain_row(facts.paths[number], row)
+        caption = f"{kind}: path {facts.paths.names[number]}, row {row}"
+        found.append(Drawing(caption, svg(margin_shares(explanation))))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,25 +12,34 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from lit_ios.baseline import accuracy_interval, path_counts
 from lit_ios.batches import PathBatch, path_batch
 from lit_ios.checks import UserError
 from lit_ios.functional.outcomes import outcome
-from lit_ios.leaks import find_leaks
 from lit_ios.policy import StoppingPolicy
-from lit_ios.policy.calibration import measured_at
-from lit_ios.recognition import calibration_note
+from lit_ios.policy.calibration import Estimate, measured_at
+from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
 from lit_ios.rule import Decisions
 from lit_ios.settings import Settings, read_settings
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
 from lit_ios.variants import configs_folder
 
 CURVES = {  # tags of TensorBoard, and what they are called
-    "val/balanced_accuracy": "validation balanced accuracy",
+    "val/balanced_accuracy": "validation accuracy",
     "train/q/total": "loss of Q",
     "train/dynamics/total": "loss of the dynamics",
     "train/gain/total": "loss of the gain",
 }
-FEW = 20  # stopped paths below which figures mean little
+SCORES = ("balanced_accuracy", "event_miss_rate", "false_alarm_rate", "stopped_at_first_row")
+SAME = 1e-6  # by which the score of a rule differs from that which its run wrote down
+
+
+class Typical(NamedTuple):
+    """A stop that is worth explaining."""
+
+    kind: str
+    path: int
+    row: int
 
 
 class RunFacts:
@@ -40,18 +49,29 @@ class RunFacts:
         checkpoint: of the rule.
         policy: read from it.
         paths: of raw columns, with stops.
-        of: what the paths are, in words.
+        table: what these are called where they are not the run's own test paths.
     """
 
     def __init__(
-        self, checkpoint: Path, policy: StoppingPolicy, paths: TrajectorySet, of: str
+        self,
+        checkpoint: Path,
+        policy: StoppingPolicy,
+        paths: TrajectorySet,
+        table: str | None = None,
     ) -> None:
         if not paths.stopped.any():
             raise UserError("none of these paths was stopped: there is nothing to report on")
-        self.checkpoint, self.policy, self.paths, self.of = checkpoint, policy, paths, of
+        self.checkpoint, self.policy, self.paths, self.table = checkpoint, policy, paths, table
         inside = checkpoint.absolute().parent
         self.folder = inside.parent if inside.name == "checkpoints" else inside
         self.batch: PathBatch = path_batch(paths, lead=policy.lead)
+        self.unit = policy.table.time_name
+
+    @property
+    def of(self) -> str:
+        """What the paths are, in words."""
+        whose = "its test paths" if self.table is None else f"the paths of {self.table}"
+        return f"{whose}: {len(self.paths)}, {int(self.paths.stopped.sum())} of them stopped"
 
     @cached_property
     def decisions(self) -> Decisions:
@@ -63,7 +83,16 @@ class RunFacts:
     @cached_property
     def measured(self) -> dict[str, Any]:
         """What the threshold does on the paths, with intervals."""
-        return measured_at(self.decisions.margin, self.batch, self.policy.threshold)
+        margin, threshold = self.decisions.margin, self.policy.threshold
+        counts = path_counts(margin, self.batch, threshold)
+        found = measured_at(margin, self.batch, threshold)
+        return found | {"balanced_accuracy": accuracy_interval(counts)}
+
+    @cached_property
+    def frontier(self) -> FrontierCurve:
+        """What every threshold would do on the paths."""
+        margin = self.decisions.margin
+        return frontier_curve(margin, self.batch, self.policy.threshold, draws=100)
 
     @cached_property
     def stop_rows(self) -> IntArray:
@@ -72,12 +101,39 @@ class RunFacts:
         return np.where(step < self.paths.lengths, step, -1)
 
     @property
+    def elapsed(self) -> FloatArray:
+        """Time from the beginning of each path to the rule's stop; NaN for none; (P,)."""
+        first = self.paths.offsets[:-1]
+        stop = first + np.maximum(self.stop_rows, 0)
+        elapsed = self.paths.times[stop] - self.paths.times[first]
+        return np.where(self.stop_rows >= 0, elapsed, np.nan)
+
+    @property
+    def lasted(self) -> FloatArray:
+        """Time from the beginning of each path to its last row; (P,)."""
+        return self.paths.times[self.paths.last_rows] - self.paths.times[self.paths.offsets[:-1]]
+
+    @property
     def early(self) -> FloatArray:
         """Time from the rule's stop to the expert's, of stopped paths; NaN if missed."""
-        first, last = self.paths.offsets[:-1], self.paths.last_rows
-        stop = first + np.maximum(self.stop_rows, 0)
-        left = self.paths.times[last] - self.paths.times[stop]
-        return np.where(self.stop_rows >= 0, left, np.nan)[self.paths.stopped]
+        return (self.lasted - self.elapsed)[self.paths.stopped]
+
+    def typical_stops(self) -> list[Typical]:
+        """Return stops to explain: an ordinary one, an early and a late one, and a false alarm."""
+        early, stopped = self.early, np.flatnonzero(self.paths.stopped)
+        found: dict[int, str] = {}
+        for kind, share in (
+            ("An ordinary stop", 0.5),
+            ("An early stop", 0.9),
+            ("A late stop", 0.1),
+        ):
+            if np.isfinite(early).any():
+                distance = np.abs(early - np.nanquantile(early, share))
+                found.setdefault(int(stopped[np.nanargmin(distance)]), kind)
+        alarms = np.flatnonzero(~self.paths.stopped & (self.stop_rows >= 0))
+        if len(alarms):
+            found[int(alarms[0])] = "A false alarm"
+        return [Typical(kind, path, int(self.stop_rows[path])) for path, kind in found.items()]
 
     # The run folder ------------------------------------------------------------------------------
 
@@ -98,6 +154,32 @@ class RunFacts:
         return found if isinstance(found, dict) else {}
 
     @property
+    def baseline(self) -> dict[str, Estimate]:
+        """What gradient boosting got on the same paths, by the names of metrics."""
+        if self.table is not None:
+            return {}
+        found = {
+            name: self._estimate(f"baseline_{name}") for name in (*SCORES, "time_to_event_mean")
+        }
+        return {name: estimate for name, estimate in found.items() if estimate is not None}
+
+    @property
+    def ahead(self) -> Estimate | None:
+        """How far the rule is ahead of gradient boosting, where this rule was compared with it."""
+        own = self.metrics.get("test/balanced_accuracy")
+        tested = isinstance(own, int | float) and math.isclose(
+            own, self.measured["balanced_accuracy"].value, abs_tol=SAME
+        )
+        return self._estimate("baseline_difference") if tested and self.table is None else None
+
+    def _estimate(self, name: str) -> Estimate | None:
+        """Return a number of metrics.json with its interval, NaN where there is none."""
+        ends = [self.metrics.get(f"test/{name}{end}") for end in ("", "_low", "_high")]
+        if not isinstance(ends[0], int | float):
+            return None
+        return Estimate(*(float(x) if isinstance(x, int | float) else math.nan for x in ends))
+
+    @property
     def changed_settings(self) -> list[tuple[str, str]]:
         """Settings that differ from the defaults, by their full names."""
         default = dict(_flat(read_settings(configs_folder() / "default.yaml")))
@@ -112,74 +194,6 @@ class RunFacts:
         taken = self.metrics.get("candidate")
         folder = self.folder / "candidates" / str(taken) if taken else self.folder
         return read_curves(folder if folder.is_dir() else self.folder)
-
-    # What is odd ---------------------------------------------------------------------------------
-
-    @property
-    def notes(self) -> list[str]:
-        """What looks odd, a sentence each."""
-        return [*self._threshold_notes(), *self._data_notes()]
-
-    def _threshold_notes(self) -> list[str]:
-        found, note = [], calibration_note(self.paths, self.policy._about)
-        if note is not None:
-            found.append(f"{note[:1].upper()}{note[1:]}.")
-        if (self.stop_rows < 0).all():
-            found.append("The rule stops none of these paths: its threshold is out of reach.")
-        if (self.stop_rows == 0).all():
-            found.append("The rule stops every path at its first row: it says nothing.")
-        elif (share := self.measured["stopped_at_first_row"].value) >= 0.2:
-            found.append(f"The rule stops {share:.0%} of the paths at their first row.")
-        return found
-
-    def _data_notes(self) -> list[str]:
-        found, events = [], int(self.paths.stopped.sum())
-        if events < FEW:
-            found.append(
-                f"Only {events} of the paths were stopped: figures mean little below some {FEW}."
-            )
-        found += [f"Possible leak: {leak.sentence}." for leak in find_leaks(self.paths)]
-        gaps = np.isnan(self.paths.states).mean(axis=0)
-        named = [
-            f"{name} {share:.1%}"
-            for name, share in zip(self.paths.feature_names, gaps, strict=True)
-            if share > 0
-        ]
-        if named:
-            found.append(f"Missing values: {', '.join(named[:8])}.")
-        if (odd := self.unfamiliar) is not None and odd.paths:
-            of = f"{odd.paths} of {len(self.paths)} paths"
-            found.append(
-                f"{of} have rows unlike those of training ({', '.join(odd.features)}): there the "
-                "rule guesses."
-            )
-        return found
-
-    @cached_property
-    def unfamiliar(self) -> Unfamiliar | None:
-        """Paths with rows unlike those of training; None if the rule cannot tell."""
-        if self.decisions.distance is None or self.decisions.responsible is None:
-            return None
-        odd = self.decisions.distance > 1
-        names, counts = self.policy.rule.current_names, Counter[str]()
-        for row in self.decisions.responsible[odd].tolist():
-            counts.update(names[i] for i in row if i >= 0)
-        which = np.unique(self.paths.path_of_row[odd.numpy()])
-        return Unfamiliar(len(which), [name for name, _ in counts.most_common(4)])
-
-    def typical_stops(self, most: int = 3) -> list[tuple[int, int]]:
-        """Return path and row of caught stops around the median of how early they are."""
-        early, stopped = self.early, np.flatnonzero(self.paths.stopped)
-        order = np.argsort(np.abs(early - np.nanmedian(early)), kind="stable")
-        caught = [i for i in order if np.isfinite(early[i])]
-        return [(int(stopped[i]), int(self.stop_rows[stopped[i]])) for i in caught[:most]]
-
-
-class Unfamiliar(NamedTuple):
-    """Paths with rows unlike those of training."""
-
-    paths: int
-    features: Sequence[str]
 
 
 def read_curves(folder: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -199,11 +213,11 @@ def read_curves(folder: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
     return found
 
 
-def _flat(settings: Any, name: str = "") -> list[tuple[str, Any]]:
+def _flat(settings: Any, name: str = "") -> Sequence[tuple[str, Any]]:
     """Return settings by their full names; lists are values."""
     if not isinstance(settings, dict):
         return [(name, settings)]
-    pairs = []
+    pairs: list[tuple[str, Any]] = []
     for key, value in settings.items():
         pairs += _flat(value, f"{name}.{key}" if name else str(key))
     return pairs

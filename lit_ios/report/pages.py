@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,30 +13,26 @@ import torch
 
 from callbacks.words import Judged, verdict
 from lit_ios import __version__
-from lit_ios.checks import UserError
 from lit_ios.files import write_text
 from lit_ios.inspect import describe_paths
 from lit_ios.policy.calibration import Estimate
 from lit_ios.program.runs import describe
 from lit_ios.report.drawings import Drawing, compare, draw
 from lit_ios.report.facts import RunFacts
+from lit_ios.report.notes import notes
+from lit_ios.report.numbers import comparison, scores, tiles
 
 MOST_FEATURES = 40  # in the table
 SECTIONS = {  # titles, and a sentence where one is needed
     "stops": ("When it stops", ""),
     "paths": ("Along paths", "The rule stops where the margin first reaches the threshold."),
     "pictures": ("What it learnt", ""),
-    "why": ("Why it stops", "Shares of each feature in the margin, at typical first stops."),
+    "why": (
+        "Why it stops",
+        "How much each column adds to the margin, from the average state to this one.",
+    ),
     "learning": ("Training", ""),
 }
-
-
-class Tile(NamedTuple):
-    """A number that stands out."""
-
-    name: str
-    value: str
-    note: str
 
 
 class Section(NamedTuple):
@@ -49,10 +45,8 @@ class Section(NamedTuple):
 
 def write_report(runs: Sequence[RunFacts], file: Path) -> None:
     """Write the report of one run, or of several with a comparison on top."""
-    try:
-        from jinja2 import Environment, FileSystemLoader
-    except ImportError:
-        raise UserError("report needs jinja2: pip install 'lit-ios[report]'") from None
+    from jinja2 import Environment, FileSystemLoader
+
     page = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     ).get_template("page.html.j2")
@@ -63,7 +57,7 @@ def write_report(runs: Sequence[RunFacts], file: Path) -> None:
         title=f"{len(runs)} runs compared" if several else f"lit-ios: {_title(runs[0])}",
         made=f"lit-ios {__version__}, {today}",
         several=several,
-        comparison=_comparison(named) if several else None,
+        comparison=comparison(named) | {"figure": compare(named)} if several else None,
         runs=[_run(facts) for facts in runs],
     )
     write_text(file, text)
@@ -94,8 +88,9 @@ def _run(facts: RunFacts) -> dict[str, Any]:
         "title": _title(facts),
         "subtitle": " · ".join(f"{name} {value}" for name, value in known if value is not None),
         "verdict": _verdict(facts),
-        "tiles": _tiles(facts),
-        "notes": facts.notes,
+        "tiles": tiles(facts),
+        "scores": scores(facts),
+        "notes": notes(facts),
         "promises": _promises(facts),
         "sections": [
             Section(*SECTIONS[name], drawings[name]) for name in SECTIONS if name in drawings
@@ -109,43 +104,13 @@ def _run(facts: RunFacts) -> dict[str, Any]:
 def _verdict(facts: RunFacts) -> str:
     found = facts.measured
     values = {
-        "balanced_accuracy": found["balanced_accuracy"],
+        "balanced_accuracy": found["balanced_accuracy"].value,
         "event_miss_rate": _value(found["event_miss_rate"]),
         "time_to_event_mean": _value(found["time_to_event"]),
         "false_alarm_rate": _value(found["false_alarm_rate"]),
     }
     judged = Judged(found["paths"], found["events"])
     return verdict(values, judged, facts.policy.table)
-
-
-def _tiles(facts: RunFacts) -> list[Tile]:
-    found, unit = facts.measured, facts.policy.table.unit.strip(" []")
-    tiles = [Tile("balanced accuracy", f"{found['balanced_accuracy']:.3f}", _beside(facts.metrics))]
-    tiles.append(_tile("events missed", found["event_miss_rate"], f"of {found['events']}"))
-    if found["false_alarm_rate"] is not None:
-        of = f"of {found['censored']} censored paths"
-        tiles.append(_tile("false alarms", found["false_alarm_rate"], of))
-    tiles.append(_tile("stopped at once", found["stopped_at_first_row"], f"of {found['paths']}"))
-    early = found["time_to_event"]
-    value = "–" if math.isnan(early.value) else f"{early.value:.3g}"
-    between = "" if math.isnan(early.low) else f"95 %: {early.low:.3g} to {early.high:.3g}"
-    tiles.append(Tile(f"early by{f' ({unit})' if unit else ''}, mean", value, between))
-    return tiles
-
-
-def _tile(name: str, share: Estimate, of: str) -> Tile:
-    return Tile(name, f"{share.value:.1%}", f"{of}; 95 %: {share.low:.1%} to {share.high:.1%}")
-
-
-def _beside(metrics: Mapping[str, Any]) -> str:
-    """Return what gradient boosting got on the run's test paths, if that was measured."""
-    theirs, low, high = (
-        metrics.get(f"test/baseline_{name}")
-        for name in ("balanced_accuracy", "difference_low", "difference_high")
-    )
-    if not all(isinstance(value, int | float) for value in (theirs, low, high)):
-        return "1 is perfect, ½ says nothing"
-    return f"gradient boosting {theirs:.3f}; difference {low:+.3f} to {high:+.3f}"
 
 
 def _promises(facts: RunFacts) -> dict[str, Any] | None:
@@ -159,8 +124,12 @@ def _promises(facts: RunFacts) -> dict[str, Any] | None:
 def _paths(facts: RunFacts) -> str:
     table = facts.policy.table
     lines = describe_paths(facts.paths, table.time_unit if table.dates else None)
-    words = [line.split(None, 1) for line in lines if line[:1] != " " and line != "features"]
-    return "; ".join(f"{name}: {text.strip()}" for name, text in words)
+    words = [line.split("  ", 1) for line in lines if line[:1] != " " and line != "features"][1:]
+    about, trained = facts.policy.about, ""
+    if "paths" in about:
+        trained = f"Trained on {about['paths']:,} paths, {about['stops']:,} of them stopped. "
+    text = "; ".join(f"{name}: {text.strip()}" for name, text in words)
+    return f"{trained}Judged on {facts.of} ({text})."
 
 
 def _features(facts: RunFacts) -> list[list[str]]:
@@ -188,20 +157,6 @@ def _made(facts: RunFacts) -> list[tuple[str, str]]:
         ("PyTorch", torch.__version__),
     ]
     return about + facts.changed_settings
-
-
-def _comparison(runs: Mapping[str, RunFacts]) -> dict[str, Any]:
-    head = ["run", "balanced accuracy", "events missed", "false alarms", "early by", "judged on"]
-    rows = []
-    for name, facts in runs.items():
-        found = facts.measured
-        alarms, early = found["false_alarm_rate"], found["time_to_event"]
-        rows.append([
-            name, f"{found['balanced_accuracy']:.4f}", f"{found['event_miss_rate'].value:.1%}",
-            "–" if alarms is None else f"{alarms.value:.1%}",
-            "–" if math.isnan(early.value) else f"{early.value:.3g}", f"{found['paths']} paths",
-        ])  # fmt: skip
-    return {"head": head, "rows": rows, "figure": compare(runs)}
 
 
 def _value(estimate: Estimate | None) -> float:

@@ -9,7 +9,7 @@ asked. What an encoder does not know, such as a new category, is ∞ and always 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +19,13 @@ from lit_ios.carry import Missing
 from lit_ios.checks import UserError, check_choice
 from lit_ios.imports import Spec, class_path
 from lit_ios.trajectories import FloatArray, TrajectorySet, row_blocks
+
+
+class Origin(NamedTuple):
+    """What a feature is made of."""
+
+    column: str
+    told: str | None = None  # what is known of the column where the feature is 1; None: a number
 
 
 class Encoder(nn.Module):
@@ -57,6 +64,11 @@ class Encoder(nn.Module):
     def spec(self) -> Spec:
         """Class path and arguments, as settings and checkpoints keep them."""
         return {"class_path": class_path(type(self)), "init_args": self.arguments}
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """What each feature is made of: those of one column are explained as one."""
+        return tuple(Origin(name) for name in self.feature_names)
 
     @property
     def is_identity(self) -> bool:
@@ -202,6 +214,16 @@ class ColumnEncoder(Encoder):
     def sources(self) -> list[int]:
         """Which column each feature is made of; (D,)."""
         return [*self.source.tolist(), *self.flags.tolist()]
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Columns, the category a feature stands for, and whether it is that of gaps."""
+        made = [
+            Origin(name, told)
+            for name in self.columns
+            for told in self.categories.get(name, (None,))
+        ]
+        return (*made, *(Origin(name, "missing") for name in self.flagged))
 
     @property
     def arguments(self) -> dict[str, Any]:

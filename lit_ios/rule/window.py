@@ -45,14 +45,22 @@ class Window(nn.Module):
         return [k * width + i for k in range(self.lags) for i in self.moving]
 
     @property
+    def coordinates(self) -> list[tuple[int | None, int]]:
+        """Which feature each coordinate of the state is, None for time, and how many rows ago."""
+        found: list[tuple[int | None, int]] = [(i, 0) for i in range(len(self.feature_names))]
+        found += [(i, k) for k in range(1, self.lags + 1) for i in self.moving]
+        return [*found, (None, 0)] if self.include_time else found
+
+    @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the state's coordinates."""
-        names = self.feature_names
-        lagged = tuple(f"{names[i]}[-{k}]" for k in range(1, self.lags + 1) for i in self.moving)
-        time = "time"
+        names, time = self.feature_names, "time"
         while time in names:  # the data's own
             time += " since the start"
-        return names + lagged + ((time,) if self.include_time else ())
+        return tuple(
+            time if i is None else f"{names[i]}[-{k}]" if k else names[i]
+            for i, k in self.coordinates
+        )
 
     def scan(self, features: Tensor, time: Tensor, first_row: Tensor) -> Tensor:
         """Return the states of all rows of whole paths; (N, D) → (N, S).

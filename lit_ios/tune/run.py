@@ -197,7 +197,7 @@ class TuneRun:
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder)
         plan = run.plan
-        options = [*plan.options, *([] if shown else ["--baseline=false"])]
+        options = [*plan.options, *([] if shown else ["--baseline=false", "--report=false"])]
         trainee = Trainee(plan.settings, options, run.prepared.knobs, plan.allow)
         with contextlib.nullcontext() if shown else contextlib.redirect_stdout(io.StringIO()):
             return trainee.run(FinalCLI, values)

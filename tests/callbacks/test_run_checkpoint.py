@@ -1,9 +1,12 @@
 """RunCheckpoint knows its best epoch again, wherever the run's folder is now."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from callbacks import RunCheckpoint
+from lit_ios.checks import UserError
 
 SCORE = torch.tensor(0.75)
 
@@ -71,3 +74,56 @@ def test_state_itself_is_left_alone(tmp_path):
     state = saved_state("/gone/checkpoints")
     resumed_in(tmp_path, state)
     assert state == saved_state("/gone/checkpoints")
+
+
+@pytest.fixture
+def saved_epochs(monkeypatch):
+    """Return a function that says which epochs a callback saves."""
+
+    def find(callback, epochs, seconds, **trainer):
+        """Let each epoch take some seconds."""
+        now, saved = [0.0], []
+        monkeypatch.setattr("callbacks.checkpoints.time.monotonic", lambda: now[0])
+        monkeypatch.setattr(
+            "pytorch_lightning.callbacks.ModelCheckpoint.on_train_epoch_end",
+            lambda self, trainer, module: saved.append(trainer.current_epoch),
+        )
+        usual = {"max_epochs": epochs, "max_steps": -1, "global_step": 0, "should_stop": False}
+        run = SimpleNamespace(**usual | {"world_size": 1} | trainer)
+        callback.on_train_start(run, None)
+        for epoch in range(epochs):
+            now[0] += seconds
+            run.current_epoch = epoch
+            callback.on_train_epoch_end(run, None)
+        return saved
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("every", "seconds", "saved"),
+    [(0, 1, [0, 1, 2, 3, 4, 5, 6]), (2, 5, [0, 1, 2, 3, 4, 5, 6]), (3, 1, [0, 3, 6]),
+     (4, 1.5, [0, 3, 6]), (100, 1, [0, 6])],
+)  # fmt: skip
+def test_first_and_last_epochs_are_saved_and_others_when_it_is_time(
+    every, seconds, saved, saved_epochs
+):
+    assert saved_epochs(RunCheckpoint(every_seconds=every), 7, seconds) == saved
+
+
+@pytest.mark.parametrize(
+    "ends", [{"should_stop": True}, {"max_steps": 30, "global_step": 30}, {"max_epochs": 2}]
+)
+def test_an_epoch_after_which_training_ends_is_saved(ends, saved_epochs):
+    assert 1 in saved_epochs(RunCheckpoint(every_seconds=100), 3, 1, **ends)
+
+
+def test_processes_save_what_the_first_one_saves(saved_epochs):
+    told = iter([False, True, False])
+    several = {"world_size": 2, "strategy": SimpleNamespace(broadcast=lambda due: next(told))}
+    assert saved_epochs(RunCheckpoint(every_seconds=100), 3, 1, **several) == [1]
+
+
+def test_the_best_epoch_is_not_left_to_time():
+    with pytest.raises(UserError, match="the best epoch could be left out"):
+        RunCheckpoint(every_seconds=5, monitor="val/balanced_accuracy")

@@ -15,7 +15,7 @@ def module_with(confidence=1.0, epsilon=0.1):
     module.register_buffer("confidence", torch.tensor(confidence))
     module.rule = nn.Module()
     module.rule.register_buffer("epsilon", torch.tensor(epsilon))
-    module.hparams, module.log = {"epsilon": epsilon}, logged.__setitem__
+    module.hparams, module.log_once = {"epsilon": epsilon}, logged.update
     return module, logged
 
 
@@ -30,6 +30,7 @@ def test_schedule_sets_the_buffer_in_place_and_logs_it():
     module, logged = module_with()
     buffer = module.confidence
     ConfidenceDecay().on_train_epoch_start(SimpleNamespace(current_epoch=3), module)
+    ConfidenceDecay().on_train_epoch_end(SimpleNamespace(current_epoch=3), module)
     assert module.confidence is buffer
     assert float(buffer) == pytest.approx(0.99 * 0.95**3)
     assert logged == {"schedule/confidence": pytest.approx(0.99 * 0.95**3)}
@@ -39,6 +40,7 @@ def test_buffer_of_the_rule_is_logged_by_its_last_word():
     module, logged = module_with()
     schedule = ExponentialSchedule("rule.epsilon", initial=0.4, decay=0.5)
     schedule.on_train_epoch_start(SimpleNamespace(current_epoch=1), module)
+    schedule.on_train_epoch_end(SimpleNamespace(current_epoch=1), module)
     assert float(module.rule.epsilon) == pytest.approx(0.2)
     assert logged == {"schedule/epsilon": pytest.approx(0.2)}
 

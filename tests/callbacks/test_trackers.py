@@ -22,6 +22,7 @@ FILES = {"config.yaml", "metrics.json", "best.ckpt", "policy.onnx", "frontier.pn
 SHORT = (
     "--data=CP1", "--model=do_iqs_lb", "--data.init_args.paths=40", "--data.init_args.test_paths=9",
     "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false", "--baseline=false",
+    "--report=false",
 )  # fmt: skip
 
 

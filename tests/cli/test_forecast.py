@@ -34,6 +34,7 @@ def run(tmp_path_factory):
         warnings.simplefilter("ignore")
         cli = train.main([
             "fit", table, "--path", "unit", "--time", "day", "--model", "iqs", "--no-baseline",
+            "--no-report",
             "--trainer.max_epochs", "2", "--runs_dir", str(folder / "runs"),
         ])  # fmt: skip
     return Path(cli.trainer.log_dir)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import train
-from callbacks import Interruptions
+from callbacks import Interruptions, RunCheckpoint
 from callbacks.interruptions import exit_code
 from lit_ios.checkpoints import read_checkpoint
 from lit_ios.modules import StoppingModule
@@ -72,6 +72,26 @@ def test_a_signal_in_the_last_batch_of_an_epoch_waits_for_its_end(
     saved = read_checkpoint(last)
     assert saved["epoch"] == 1
     assert saved["loops"]["fit_loop"]["state_dict"]["combined_loader"][0]["epoch"] == 1
+    monkeypatch.undo()
+    check_the_same_as_uninterrupted(run_train, last)
+
+
+@pytest.mark.parametrize(("when", "epoch"), [("validation", 1), ("after the checkpoints", 2)])
+def test_a_signal_between_two_epochs_costs_nothing(when, epoch, run_train, tmp_path, monkeypatch):
+    hook, owner = "on_validation_epoch_end", StoppingModule
+    if when == "after the checkpoints":  # of which the last was not due
+        hook, owner = "on_train_epoch_end", RunCheckpoint
+    usual = getattr(owner, hook)
+
+    def and_then(self, *args):
+        usual(self, *args)
+        trainer = args[0] if args else self.trainer
+        if trainer.current_epoch == 1 and getattr(self, "filename", "last") == "last":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(owner, hook, and_then)
+    last = interrupted(run_train, tmp_path, 143)
+    assert read_checkpoint(last)["epoch"] == epoch
     monkeypatch.undo()
     check_the_same_as_uninterrupted(run_train, last)
 
@@ -177,7 +197,8 @@ def test_a_failed_requeue_is_an_error(slurm):
 def test_auto_that_is_ended_says_how_to_go_on_and_goes_on(send, tmp_path, capsys, monkeypatch):
     send(signal.SIGTERM)
     words = [
-        "fit", "--data=CP1", "--model=auto", "--quick", "--no-baseline", f"--runs_dir={tmp_path}",
+        "fit", "--data=CP1", "--model=auto", "--quick", "--no-baseline",
+        "--no-report", f"--runs_dir={tmp_path}",
         "--data.init_args.paths=40", "--data.init_args.test_paths=8", "--trainer.max_epochs=2",
         "--data.init_args.batch_size=64", "--data.init_args.batches_per_call=1",
     ]  # fmt: skip

@@ -17,6 +17,7 @@ def calibrated(tmp_path_factory):
     table = write_pumps(folder / "pumps.csv")
     cli = quietly(
         "fit", table, "--path", "unit", "--time", "day", "--model", "iqs", "--no-baseline",
+        "--no-report",
         "--trainer.max_epochs", 2, "--runs_dir", folder / "runs",
     )  # fmt: skip
     run = Path(cli.trainer.log_dir)

@@ -395,8 +395,9 @@ def test_auto_says_how_to_go_on_with_the_program_as_it_was_called(tmp_path, caps
     assert "python train.py fit --resume" in capsys.readouterr().out
 
 
-def test_the_baseline_is_turned_off_by_one_word():
-    assert translate(["fit", "--data=CP1", "--no-baseline"])[-1] == "--baseline=false"
+@pytest.mark.parametrize("what", ["baseline", "report"])
+def test_what_fit_ends_with_is_turned_off_by_one_word(what):
+    assert translate(["fit", "--data=CP1", f"--no-{what}"])[-1] == f"--{what}=false"
 
 
 def test_calibrate_prints_what_is_promised_and_what_it_costs(copy, capsys):

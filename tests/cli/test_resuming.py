@@ -184,7 +184,9 @@ def refused_from(here, change):
     change(content)
     write_checkpoint(content, last)
     with pytest.raises(SystemExit) as ended:
-        run_quietly("fit", f"--ckpt_path={last}", "--trainer.max_epochs=2", "--no-baseline")
+        run_quietly(
+            "fit", f"--ckpt_path={last}", "--trainer.max_epochs=2", "--no-baseline", "--no-report"
+        )
     said = str(ended.value.code)
     assert said.startswith("error: ")
     assert len(said.splitlines()) == 1
@@ -226,7 +228,13 @@ def test_an_error_of_ones_own_after_the_first_epoch_is_not_called_damage(here, m
 
     monkeypatch.setattr(IQS, "on_train_epoch_start", fail)
     with pytest.raises(TypeError, match="of my own"):
-        run_quietly("fit", f"--ckpt_path=runs/{RUN}", "--trainer.max_epochs=4", "--no-baseline")
+        run_quietly(
+            "fit",
+            f"--ckpt_path=runs/{RUN}",
+            "--trainer.max_epochs=4",
+            "--no-baseline",
+            "--no-report",
+        )
 
 
 def test_a_checkpoint_cannot_name_a_file_outside_of_its_folder_to_be_removed(here):
@@ -245,5 +253,11 @@ def test_a_checkpoint_cannot_name_a_file_outside_of_its_folder_to_be_removed(her
                 "last_model_path": outside,
             }  # fmt: skip
     write_checkpoint(content, folder / "last.ckpt")
-    run_quietly("fit", f"--ckpt_path={folder}/last.ckpt", "--trainer.max_epochs=2", "--no-baseline")
+    run_quietly(
+        "fit",
+        f"--ckpt_path={folder}/last.ckpt",
+        "--trainer.max_epochs=2",
+        "--no-baseline",
+        "--no-report",
+    )
     assert kept.read_text() == "mine"

@@ -24,7 +24,7 @@ pytest.importorskip("optuna", reason="the extra tune is not installed")
 SMALL = (
     "--data", "CP1", "--data.init_args.paths=24", "--data.init_args.test_paths=8",
     "--trainer.max_epochs=2", "--model=iqs", "--model.init_args.hidden=[4]",
-    "--data.init_args.folds=2", "--model.init_args.members=2", "--no-baseline",
+    "--data.init_args.folds=2", "--model.init_args.members=2", "--no-baseline", "--no-report",
 )  # fmt: skip
 SPACE = {
     "learning_rate": {"low": 0.001, "high": 0.1, "log": True},
