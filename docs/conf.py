@@ -8,7 +8,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(HERE / "_extensions")]
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(HERE / "_extensions")])  # of tutorials
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # faster for networks of this size
 
 import lit_ios  # noqa: E402
@@ -41,6 +41,7 @@ nb_execution_mode = "force"
 nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_merge_streams = True
 
 # The theme; nothing is loaded from elsewhere

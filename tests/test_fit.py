@@ -389,3 +389,15 @@ def test_examples_of_the_page_run(heading, tmp_path, monkeypatch):
         assert StoppingPolicy.load("rule.ckpt").calibration.level("MissRate") == 0.1
     else:
         assert np.isfinite(names["search"].cv_results_["mean_test_score"]).all()
+
+
+def test_example_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(lit_ios.fit.__kwdefaults__, "epochs", 1)
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+    named = {"patient": "unit", "day": "cycle", "died": "failed"}
+    names = {"df": TABLE.rename(columns=named), "new_df": FRESH.rename(columns=named),
+             "fresh_df": make_table(paths=60, seed=2).rename(columns=named)}  # fmt: skip
+    exec(compile(block, "README.md", "exec"), names)
+    assert len(names["decisions"]) == len(FRESH)
+    assert names["rule"].calibration.level("MissRate") == 0.05

@@ -51,7 +51,7 @@ MAY_IMPORT = {
     },
     "modules": {
         "batches", "checkpoints", "checks", "data_record", "files", "functional", "imports",
-        "metrics", "rule", "seals",
+        "metrics", "rule",
     },
     "rows": {"checks", "policy", "readers", "recognition", "times", "trajectories"},
     "folds": {"checks", "rows", "trajectories"},

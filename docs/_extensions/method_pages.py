@@ -89,6 +89,12 @@ class MethodResults(Generated):
         """Yield a table."""
         name = self.arguments[0]
         known = [row for row in rows() if row["variant"] == name]
+        if not known:
+            yield (
+                "No runs on the seeds that chose nothing yet: [auto](/methods/auto.md) has them, "
+                "with this as one of its candidates."
+            )
+            return
         table = summarise(known, "balanced_accuracy", DATA_SETS, LABELS)
         paper: Mapping[str, tuple[float, float]] = dict(
             zip(published.DATA_SETS, published.BALANCED_ACCURACY.get(name, ()), strict=False)

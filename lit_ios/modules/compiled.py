@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ from lit_ios.modules.traced import ROWS, Rates, rows_of, trace
 Compile = Literal["never", "build", "cached"]
 EAGER = "eager"  # in the place of a compiled step's fingerprint
 SECONDS = 20  # that building takes, about
+LIBRARY, OPERATORS, TERMS = "step.so", "step.json", "terms.json"  # of a compiled step
 _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
 
 
@@ -49,15 +51,15 @@ class CompiledStep:
     """Steps all parts once for each batch, in place.
 
     Args:
-        library: file with the compiled step.
+        folder: with the files of the compiled step.
         rates: what it takes beside the rows.
         batch: of the kind it was compiled for.
         most: rows it can take.
     """
 
-    def __init__(self, library: Path, rates: Rates, batch: TrainBatch, most: int) -> None:
-        self._loaded = torch._C._aoti.AOTIModelPackageLoader(str(library), "model", True, 1, -1)
-        self.names: list[str] = json.loads(self._loaded.get_metadata()["terms"])
+    def __init__(self, folder: Path, rates: Rates, batch: TrainBatch, most: int) -> None:
+        self._loaded = torch._C._aoti.AOTIModelContainerRunnerCpu(str(folder / LIBRARY), 1)
+        self.names: list[str] = json.loads((folder / TERMS).read_text())
         self._rates, self._most = rates, most
         self._known = [
             None if column is None else _Column(name, column)
@@ -186,24 +188,26 @@ def _build(
 ) -> Path:
     """Compile the step, once for all runs with the same settings."""
 
-    def build(file: Path) -> None:
+    def build(made: Path, other: Path) -> None:
         tqdm.write(f"compiling the training step, once for these settings: about {SECONDS} s")
         traced = trace(module, flat, optimizers, batch)
-        with _inductor_in(file.parent / "inductor"):
-            compile_program(traced.program, traced.names, file)
+        with _inductor_in(other):
+            compile_program(traced.program, made, other / "package.pt2")
+        (made / TERMS).write_text(json.dumps(traced.names))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return step_cache.find_or_build(folder, key, build)
 
 
-def compile_program(program: torch.export.ExportedProgram, names: list[str], file: Path) -> None:
-    """Write a traced step as a library.
+def compile_program(program: torch.export.ExportedProgram, folder: Path, package: Path) -> None:
+    """Write a traced step as a library, with a list of the operators that it calls by name.
 
     Args:
         program: from `trace`.
-        names: of its terms.
-        file: to be written.
+        folder: where they go.
+        package: file that PyTorch's compiler writes, of which they are a part. Its own loader would
+            unpack it in the temporary folder of the machine, and often leave that there.
     """
     from torch._inductor import aoti_compile_and_package, config
 
@@ -213,16 +217,21 @@ def compile_program(program: torch.export.ExportedProgram, names: list[str], fil
         "force_disable_caches": True,
         # by default they lie in a folder of a known name in the temporary folder of the machine
         "aot_inductor.precompile_headers": False,
-        "aot_inductor.metadata": {"terms": json.dumps(names)},
     }
     with config.patch(compile_threads=1):  # starts no processes
-        aoti_compile_and_package(program, package_path=str(file), inductor_configs=settings)
+        aoti_compile_and_package(program, package_path=str(package), inductor_configs=settings)
+    with zipfile.ZipFile(package) as archive:
+        names = [name for name in archive.namelist() if "/aotinductor/" in name]
+        (library,) = (name for name in names if name.endswith(".so"))
+        (folder / LIBRARY).write_bytes(archive.read(library))
+        operators = library.removesuffix(".so") + ".json"
+        if operators in names:
+            (folder / OPERATORS).write_bytes(archive.read(operators))
 
 
 @contextmanager
 def _inductor_in(folder: Path) -> Iterator[None]:
     """Let PyTorch's compiler put its files into this folder, where nobody else can."""
-    folder.mkdir(mode=0o700)
     before = os.environ.get(_INDUCTOR)
     os.environ[_INDUCTOR] = str(folder)
     try:

@@ -1,24 +1,26 @@
 """Compiled steps that are kept for later runs, in a folder of the user's own.
 
 A compiled step is code that runs in this process. So it is only taken from a folder that nobody
-else can write to, it carries a checksum, and its name is a fingerprint of everything that went into
-it. Of several processes that want the same step at once, one builds it and the others wait.
+else can write to, its files are checked against their checksums, and the name of their folder is a
+fingerprint of everything that went into them. Of several processes that want the same step at once,
+one builds it and the others wait.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from lit_ios.checks import UserError
-from lit_ios.files import lock_of, write_bytes
-from lit_ios.seals import read_sealed, seal_archive
+from lit_ios.files import lock_of, write_text
 
 KEPT = 200  # compiled steps, of some 2 MB each; those not used for longest are removed
+SUMS = "sums.json"  # checksums of the other files
 
 
 class UnsafeCacheError(Exception):
@@ -55,32 +57,42 @@ def _check_private(place: Path) -> None:
 
 
 def find(folder: Path, key: str) -> Path | None:
-    """Return the compiled step of this key, if there is one and it is whole.
+    """Return the folder of this key's compiled step, if there is one and it is whole.
 
     Args:
         folder: from `cache_folder`.
         key: fingerprint of all that went into the step.
     """
-    file = folder / f"{key}.pt2"
-    if not file.is_file():
+    own = folder / key
+    if not own.is_dir():
         return None
-    _check_private(file)
+    for place in (own, *own.iterdir()):
+        _check_private(place)
     try:
-        read_sealed(file, "a compiled step", "it is built again")
-    except UserError:
+        known = json.loads((own / SUMS).read_text())
+    except (OSError, ValueError):
+        return None
+    if known != _sums(own):
         return None
     with contextlib.suppress(OSError):
-        os.utime(file)
-    return file
+        os.utime(own)
+    return own
 
 
-def find_or_build(folder: Path, key: str, build: Callable[[Path], None]) -> Path:
-    """Return the compiled step of this key, built by one process if there is none.
+def _sums(own: Path) -> dict[str, str]:
+    """Return a checksum of each file of a compiled step."""
+    files = sorted(file for file in own.iterdir() if file.name != SUMS)
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def find_or_build(folder: Path, key: str, build: Callable[[Path, Path], None]) -> Path:
+    """Return the folder of this key's compiled step, built by one process if there is none.
 
     Args:
         folder: from `cache_folder`.
         key: fingerprint of all that went into the step.
-        build: writes the step to the file it is given, whose folder is its own.
+        build: writes the step's files into the first folder; what it needs meanwhile may lie in the
+            second.
     """
     lock = folder / f"{key}.lock"
     lock.touch(mode=0o600)
@@ -88,22 +100,26 @@ def find_or_build(folder: Path, key: str, build: Callable[[Path], None]) -> Path
         found = find(folder, key)
         if found is not None:
             return found
-        own = folder / f"{key}.build"
-        shutil.rmtree(own, ignore_errors=True)  # a process that built here was killed
-        own.mkdir(mode=0o700)
+        work = folder / f"{key}.build"
+        shutil.rmtree(work, ignore_errors=True)  # a process that built here was killed
+        made, other = work / "step", work / "other"
+        for place in (work, made, other):
+            place.mkdir(mode=0o700)
         try:
-            build(own / "step.pt2")
-            write_bytes(folder / f"{key}.pt2", seal_archive((own / "step.pt2").read_bytes()))
+            build(made, other)
+            write_text(made / SUMS, json.dumps(_sums(made)))
+            shutil.rmtree(folder / key, ignore_errors=True)  # it was damaged
+            made.rename(folder / key)
         finally:
-            shutil.rmtree(own, ignore_errors=True)
+            shutil.rmtree(work, ignore_errors=True)
     _remove_oldest(folder)
-    return folder / f"{key}.pt2"
+    return folder / key
 
 
 def _remove_oldest(folder: Path) -> None:
     """Keep the steps that were used last."""
     with contextlib.suppress(OSError):  # another process may be removing them, too
-        files = sorted(folder.glob("*.pt2"), key=lambda file: file.stat().st_mtime)
-        for file in files[:-KEPT]:
-            file.unlink()
-            file.with_suffix(".lock").unlink(missing_ok=True)
+        kept = [place for place in folder.iterdir() if place.is_dir() and not place.suffix]
+        for place in sorted(kept, key=lambda one: one.stat().st_mtime)[:-KEPT]:
+            shutil.rmtree(place, ignore_errors=True)
+            (folder / f"{place.name}.lock").unlink(missing_ok=True)

@@ -8,9 +8,12 @@ import pytest
 
 from lit_ios.modules import step_cache
 from lit_ios.modules.step_cache import UnsafeCacheError, cache_folder, find, find_or_build
-from lit_ios.seals import seal_archive
 
-LIBRARY = b"PK\x05\x06" + 18 * b"\0"  # the smallest archive
+
+def write(made, other):
+    (made / "step.so").write_bytes(b"library")
+    (made / "terms.json").write_text("[]")
+    (other / "left over").write_text("")
 
 
 @pytest.fixture
@@ -19,7 +22,7 @@ def folder(tmp_path, monkeypatch):
     return cache_folder()
 
 
-def never(file):
+def never(made, other):
     raise AssertionError("nothing was to be built")
 
 
@@ -61,7 +64,7 @@ def test_a_folder_of_somebody_else_is_refused(folder):
 
 
 def test_a_step_that_others_can_change_is_refused(folder):
-    find_or_build(folder, "a", lambda file: file.write_bytes(LIBRARY)).chmod(0o666)
+    (find_or_build(folder, "a", write) / "step.so").chmod(0o666)
     with pytest.raises(UnsafeCacheError, match="other users can write"):
         find(folder, "a")
 
@@ -75,26 +78,37 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
 
 def test_a_step_is_built_once_and_carries_its_checksum(folder):
     assert find(folder, "a") is None
-    built = find_or_build(folder, "a", lambda file: file.write_bytes(LIBRARY))
-    assert built.read_bytes() == seal_archive(LIBRARY)
+    built = find_or_build(folder, "a", write)
+    assert (built / "step.so").read_bytes() == b"library"
+    assert {file.name for file in built.iterdir()} == {"step.so", "terms.json", "sums.json"}
     assert find_or_build(folder, "a", never) == find(folder, "a") == built
     assert find(folder, "b") is None
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
-def test_a_damaged_step_is_built_again(folder, damage):
-    built = find_or_build(folder, "a", lambda file: file.write_bytes(LIBRARY))
-    whole = built.read_bytes()
-    flipped = whole[:10] + bytes([whole[10] ^ 1]) + whole[11:]
-    built.write_bytes({"flip": flipped, "cut": whole[:-1], "empty": b""}[damage])
+@pytest.mark.parametrize("name", ["step.so", "terms.json", "sums.json"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "gone"])
+def test_a_damaged_step_is_built_again(folder, name, damage):
+    built = find_or_build(folder, "a", write)
+    file, whole = built / name, (built / name).read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        flipped = bytes([whole[0] ^ 1]) + whole[1:]
+        file.write_bytes({"flip": flipped, "cut": whole[:-1], "empty": b""}[damage])
     assert find(folder, "a") is None
-    find_or_build(folder, "a", lambda file: file.write_bytes(LIBRARY))
-    assert built.read_bytes() == whole
+    assert find_or_build(folder, "a", write) == find(folder, "a") == built
+    assert file.read_bytes() == whole
+
+
+def test_a_file_that_was_put_beside_a_step_is_not_taken(folder):
+    built = find_or_build(folder, "a", write)
+    (built / "step.json").write_text("{}")
+    assert find(folder, "a") is None
 
 
 def test_a_build_that_fails_leaves_nothing_behind(folder):
-    def fail(file):
-        file.write_bytes(b"half")
+    def fail(made, other):
+        (made / "step.so").write_bytes(b"half")
         raise RuntimeError("no compiler")
 
     with pytest.raises(RuntimeError, match="no compiler"):
@@ -105,16 +119,16 @@ def test_a_build_that_fails_leaves_nothing_behind(folder):
 
 def test_what_a_killed_build_left_is_removed(folder):
     (folder / "a.build/inductor").mkdir(parents=True)
-    find_or_build(folder, "a", lambda file: file.write_bytes(LIBRARY))
-    assert sorted(file.name for file in folder.iterdir()) == ["a.lock", "a.pt2"]
+    find_or_build(folder, "a", write)
+    assert sorted(file.name for file in folder.iterdir()) == ["a", "a.lock"]
 
 
 def _build_slowly(folder, log):
-    def build(file):
+    def build(made, other):
         with log.open("a") as stream:
             stream.write("built\n")
         time.sleep(0.3)
-        file.write_bytes(LIBRARY)
+        write(made, other)
 
     find_or_build(folder, "a", build)
     assert find(folder, "a") is not None
@@ -135,8 +149,8 @@ def test_of_several_processes_one_builds_and_the_others_wait(folder, tmp_path):
 def test_the_steps_not_used_for_longest_are_removed(folder, monkeypatch):
     monkeypatch.setattr(step_cache, "KEPT", 2)
     for age, key in enumerate("abc"):
-        built = find_or_build(folder, key, lambda file: file.write_bytes(LIBRARY))
+        built = find_or_build(folder, key, write)
         os.utime(built, (1000 - age, 1000 - age))
     find(folder, "a")  # used now
-    find_or_build(folder, "d", lambda file: file.write_bytes(LIBRARY))
-    assert sorted(file.name for file in folder.glob("*.pt2")) == ["a.pt2", "d.pt2"]
+    find_or_build(folder, "d", write)
+    assert sorted(place.name for place in folder.iterdir()) == ["a", "a.lock", "d", "d.lock"]
