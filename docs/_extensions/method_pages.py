@@ -91,8 +91,8 @@ class MethodResults(Generated):
         known = [row for row in rows() if row["variant"] == name]
         if not known:
             yield (
-                "No runs on the seeds that chose nothing yet: [auto](/methods/auto.md) has them, with "
-                "this as one of its candidates."
+                "No runs on the seeds that chose nothing yet: [auto](/methods/auto.md) has them, "
+                "with this as one of its candidates."
             )
             return
         table = summarise(known, "balanced_accuracy", DATA_SETS, LABELS)
