@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-fast test-oldest test-newest test-extras test-wheel nightly audit lint docs setup setup-hashed clean
+.PHONY: demo test test-fast test-oldest test-newest test-extras test-wheel check-tag nightly audit lint docs setup setup-hashed clean
 
 setup: .venv/.ready
 
@@ -60,6 +60,9 @@ setup-hashed: ## like setup, but pip refuses every file whose SHA-256 is not in 
 	$(PIP) install --quiet --require-hashes -r requirements-hashed.txt
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch .venv/.ready
+
+check-tag: ## that TAG=v0.1.0 is the version, in the changelog and the citation too
+	@$(PYTHON) .ci/tag.py $(TAG)
 
 requirements-hashed.txt: pyproject.toml constraints.txt ## needs uv
 	echo '# constraints.txt with the SHA-256 of every file, for make setup-hashed; make $@ writes it.' > $@

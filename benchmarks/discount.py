@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from benchmarks.figures import CONTINUE, STOP
 from benchmarks.grid import ROOT, Job
 from benchmarks.paper import add_grid_options, run_grid, seeds_of
+from lit_ios.plotting import styled
 
 RESULTS = ROOT / "benchmarks/results/discount.csv"
 EXPERT = 0.75
@@ -40,9 +41,10 @@ def collect(rows: Iterable[Mapping[str, str]]) -> dict[tuple[str, float], list[f
     return found
 
 
+@styled
 def draw(found: Mapping[tuple[str, float], list[float]]) -> Figure:
     """Draw mean and two standard errors against the learner's discount."""
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    figure = Figure(figsize=(7, 4.4), layout="constrained")
     axes = figure.subplots()
     for (time, label), colour, marker in zip(TIME.items(), (CONTINUE, STOP), "os", strict=True):
         known = [(g, found[time, g]) for g in LEARNER if (time, g) in found]
@@ -51,8 +53,7 @@ def draw(found: Mapping[tuple[str, float], list[float]]) -> Figure:
         axes.errorbar(x, means, errors, color=colour, marker=marker, capsize=2, label=label)
     axes.axvline(EXPERT, color="0.6", linestyle=":", label="the expert's discount")
     axes.set(xlabel="the learner's discount γ", ylabel="balanced accuracy")
-    axes.legend(frameon=False)
-    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.legend()
     return figure
 
 

@@ -23,15 +23,14 @@ from callbacks.grids import stopping_grid
 from callbacks.hidden import hidden_figure
 from datamodules import BoundaryExitData, ChangePointData, TurbofanData
 from lit_ios import StoppingPolicy
-from lit_ios.plotting import frontiers
+from lit_ios.plotting import COLOURS, EXPERT, POLICY, frontiers, styled
+from lit_ios.plotting.style import AROUND_ZERO, SMALL
 from lit_ios.variants import find_variant
 
 FOLDER = ROOT / "docs/figures"
-# Okabe and Ito's colours twice, told apart by marker and line as well
-COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 MARKERS = "os^Dv<>PX*hd"
 LINES = ("-", "--", "-.", ":")
-STOP, CONTINUE = "#D55E00", "#0072B2"
+STOP, CONTINUE = POLICY, EXPERT
 # the methods whose regions the paper shows, and DO-IQS-LB
 SHOWN = (
     "classifier", "iqs", "iqs_cs_smote", "model_based_iqs", "model_based_iqs_cs_smote", "do_iqs_lb",
@@ -42,7 +41,7 @@ Rows = Iterable[Mapping[str, str]]
 
 
 def styles(methods: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return how each method is drawn."""
+    """Return how each method is drawn: colours come again with other markers and lines."""
     return {
         method: {
             "color": COLOURS[i % len(COLOURS)],
@@ -86,6 +85,7 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith("}\n")]
 
 
+@styled
 def trade_off(rows: Rows, labels: Mapping[str, str]) -> Figure:
     """Missed events against time to event: median and quartiles, means over seeds."""
     groups: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
@@ -107,6 +107,7 @@ def trade_off(rows: Rows, labels: Mapping[str, str]) -> Figure:
     return figure
 
 
+@styled
 def over_epochs(
     runs: Iterable[Mapping[str, Any]], labels: Mapping[str, str], column: str, title: str
 ) -> Figure:
@@ -131,6 +132,7 @@ def over_epochs(
     return figure
 
 
+@styled
 def scatter(data: Mapping[str, Any]) -> Figure:
     """Rows of training paths against time, those where the expert stopped in front."""
     figure = Figure(figsize=(4 * len(data), 3.4), layout="constrained")
@@ -144,7 +146,7 @@ def scatter(data: Mapping[str, Any]) -> Figure:
         axes.plot(elapsed[~stop], value[~stop], ".", color=CONTINUE, markersize=3, alpha=0.5)
         axes.plot(elapsed[stop], value[stop], "^", color=STOP, markersize=4)
         axes.set(title=name, xlabel="time since the path began", ylabel="x")
-    figure.legend(handles=_actions(), loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(handles=_actions(), loc="outside lower center", ncols=2)
     return figure
 
 
@@ -161,7 +163,7 @@ def _panels(
     }
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
-    figure = Figure(figsize=(4.4 * columns, 3.1 * lines + 1), layout="constrained")
+    figure = Figure(figsize=(4.6 * columns, 3.4 * lines + 1.6), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     for empty in axes[len(names) :]:
         empty.set_visible(False)
@@ -174,16 +176,16 @@ def _finish(
 ) -> None:  # fmt: skip
     columns = min(3, len(panels))
     for i, (name, axes) in enumerate(panels.items()):
-        axes.set_title(name, fontsize=10)
-        axes.grid(alpha=0.25, linewidth=0.5)
+        axes.set_title(name)
         if i % columns == 0:
             axes.set_ylabel(y)
         if i >= len(panels) - columns:
             axes.set_xlabel(x)
     handles = [Line2D([], [], label=labels[method], **look) for method, look in style.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
 
 
+@styled
 def regions(
     data: str, variants: Iterable[str], epochs: int, paths: int, time: float = 25.0
 ) -> Figure:
@@ -203,10 +205,11 @@ def regions(
         ):
             largest = float(np.abs(values).max())
             shown = panel.imshow(
-                values, origin="lower", extent=extent, cmap="RdBu_r", vmin=-largest, vmax=largest
+                values, origin="lower", extent=extent, cmap=AROUND_ZERO, vmin=-largest, vmax=largest
             )
             figure.colorbar(shown, ax=panel, shrink=0.8)
-            panel.set_title(f"{name}, t = {grid.times[at]:g}", fontsize=9)
+            panel.set_title(f"{name}, t = {grid.times[at]:g}", fontsize=SMALL)
+            panel.grid(visible=False)
             if grid.truth is not None:
                 _level(panel, grid, grid.truth[at], color="black")
         for number in np.linspace(0, len(grid.times) - 2, 6).astype(int):
@@ -214,7 +217,7 @@ def regions(
             _level(axes[3], grid, grid.margin[number], color=STOP, alpha=1 - float(shade))
             if grid.truth is not None:
                 _level(axes[3], grid, grid.truth[number], color=shade, linestyles="--")
-        axes[3].set_title("boundaries, true ones dashed", fontsize=9)
+        axes[3].set_title("boundaries, true ones dashed", fontsize=SMALL)
         axes[3].set_aspect("equal")
         axes[0].set_ylabel(find_variant(variant).label)
     return figure
@@ -242,6 +245,7 @@ def _trained(data: str, variant: str, epochs: int, *options: str) -> tuple[Any, 
         return cli.model.eval(), cli.datamodule  # the weights that were tested, of the best epoch
 
 
+@styled
 def scatter_regions(data: Mapping[str, Any]) -> Figure:
     """Rows of paths in the plane, those where the expert stopped in front."""
     figure = Figure(figsize=(4.6 * len(data), 4.6), layout="constrained")
@@ -255,7 +259,7 @@ def scatter_regions(data: Mapping[str, Any]) -> Figure:
         axes.plot(x[~stop], y[~stop], ",", color=CONTINUE, alpha=0.25)
         axes.plot(x[stop], y[stop], ".", color=STOP, markersize=1.5)
         axes.set(title=f"{name}, {len(paths):,} paths", aspect="equal")
-    figure.legend(handles=_actions(), loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(handles=_actions(), loc="outside lower center", ncols=2)
     return figure
 
 

@@ -204,6 +204,11 @@ def check_memory(memory: str | Spec, **init_args: Any) -> None:
         batch = path_batch(paths)
         state = torch.randn(len(batch.step), STATE_DIM, dtype=torch.double)
         whole = made.scan(state, batch.step, batch.first_row)
+        both, own_gain = made.scan_and_gain(state, batch.step, batch.first_row), made.gain(state)
+        _close(both[0], whole, "scan_and_gain and scan")
+        _demand((both[1] is None) == (own_gain is None), "scan_and_gain has another gain than gain")
+        if both[1] is not None:
+            _close(both[1], own_gain, "scan_and_gain and gain")
         axes = () if members == 1 else (members,)
         shape = (*axes, len(state), made.width)
         _demand(tuple(whole.shape) == shape, f"scan gives shape {tuple(whole.shape)}, not {shape}")

@@ -312,7 +312,7 @@ def _check_rows(
 
     def where(row: int) -> str:
         path = int(np.searchsorted(offsets, row, side="right")) - 1
-        return f"path {names[path]!r}, row {row - offsets[path]}"
+        return f"path {names[path]!r}, row {row - offsets[path] + 1}"
 
     for block in row_blocks(len(states)):
         finite = np.isfinite(states[block])

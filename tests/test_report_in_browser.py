@@ -13,9 +13,8 @@ from policy.policies import make_policy, random_paths
 
 from lit_ios.report import RunFacts, write_report
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
 PHONE, WIDE = 390, 1200
 FRAMES = """<!doctype html><title>frames</title>

@@ -91,13 +91,13 @@ def test_trajectory_turns_integers_into_float64() -> None:
 def test_trajectory_names_path_and_row_of_a_state_that_is_not_finite(bad: float) -> None:
     states = np.ones((4, 2))
     states[2, 1] = bad
-    with pytest.raises(TrajectoryError, match=r"engine-7.*row 2"):
+    with pytest.raises(TrajectoryError, match=r"engine-7.*row 3"):
         Trajectory(states, name="engine-7")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_trajectory_names_path_and_row_of_a_time_that_is_not_finite(bad: float) -> None:
-    with pytest.raises(TrajectoryError, match=r"engine-7.*row 2"):
+    with pytest.raises(TrajectoryError, match=r"engine-7.*row 3"):
         Trajectory(np.ones((3, 2)), times=np.array([0, 1, bad]), name="engine-7")
 
 
@@ -105,7 +105,7 @@ def test_trajectory_names_path_and_row_of_a_time_that_is_not_finite(bad: float) 
 def test_trajectory_names_path_and_row_of_a_time_that_does_not_increase(
     times: list[float],
 ) -> None:
-    with pytest.raises(TrajectoryError, match=r"engine-7.*row 2"):
+    with pytest.raises(TrajectoryError, match=r"engine-7.*row 3"):
         Trajectory(np.ones((4, 2)), times=np.array(times), name="engine-7")
 
 
@@ -281,7 +281,7 @@ def test_set_names_path_and_row_of_a_state_that_is_not_finite(
     columns: dict[str, Any], bad: float
 ) -> None:
     columns["states"][4, 0] = bad
-    with pytest.raises(TrajectoryError, match=r"'b'.*row 2"):
+    with pytest.raises(TrajectoryError, match=r"'b'.*row 3"):
         TrajectorySet(**columns)
 
 
@@ -290,7 +290,7 @@ def test_set_names_path_and_row_of_a_time_that_is_not_finite(
     columns: dict[str, Any], bad: float
 ) -> None:
     columns["times"][5] = bad
-    with pytest.raises(TrajectoryError, match=r"'c'.*row 0"):
+    with pytest.raises(TrajectoryError, match=r"'c'.*row 1"):
         TrajectorySet(**columns)
 
 
@@ -301,7 +301,7 @@ def test_set_names_path_and_row_of_a_time_that_does_not_increase(
     columns: dict[str, Any], row: int, path: str, place: int
 ) -> None:
     columns["times"][row] = columns["times"][row - 1]
-    with pytest.raises(TrajectoryError, match=rf"'{path}'.*row {place}"):
+    with pytest.raises(TrajectoryError, match=rf"'{path}'.*row {place + 1}"):
         TrajectorySet(**columns)
 
 

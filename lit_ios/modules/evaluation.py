@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Literal
 
 import pytorch_lightning as pl
@@ -10,7 +11,6 @@ import torch
 from torch import Tensor
 
 from lit_ios.batches import PathBatch
-from lit_ios.checks import UserError
 from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.metrics import (
     BalancedThreshold,
@@ -19,6 +19,7 @@ from lit_ios.metrics import (
     path_metrics,
 )
 from lit_ios.rule import Decisions, StoppingRule
+from lit_ios.rule.unjudged import refuse_unjudged
 
 Margin = Literal["zero", "validated"]
 
@@ -52,6 +53,7 @@ class RuleEvaluation(pl.LightningModule):
     def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths, or keep their margins until the threshold is chosen."""
         margin = self(batch).margin
+        refuse_unjudged(margin, batch, self.rule.encoder, self._path_names())
         if self._chooses_threshold():
             self.val_threshold.update(margin, batch)  # type: ignore[union-attr]
             self.val_halves.update(margin, batch)  # type: ignore[union-attr]
@@ -111,12 +113,19 @@ class RuleEvaluation(pl.LightningModule):
         data = getattr(self._trainer, "datamodule", None)  # there may be neither
         missing = getattr(data, "filling", None)
         decided = rule.scan(batch, batch.judges, details=True, missing=missing)
-        bad = decided.margin.isnan() & batch.columns.isnan().any(1)
-        if bad.any():
-            row = int(bad.int().argmax())
-            why = rule.encoder.gap(batch.columns[row].cpu().numpy())
-            raise UserError(f"row {int(batch.step[row]) + 1} of a path: {why}")
+        refuse_unjudged(decided.margin, batch, rule.encoder, self._path_names())
         return decided
+
+    def _path_names(self) -> Sequence[str] | None:
+        """Return the names of the paths that are judged; None where the loader is not ours."""
+        trainer = self._trainer
+        if trainer is None:
+            return None
+        loader = trainer.val_dataloaders
+        if trainer.testing or trainer.predicting:
+            loader = trainer.test_dataloaders if trainer.testing else trainer.predict_dataloaders
+        paths = getattr(loader, "paths", None)
+        return None if paths is None else paths.names
 
     def on_predict_end(self) -> None:
         """Drop the copy."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -19,7 +18,7 @@ from lit_ios.modules.compiled import Compile, CompiledStep, Steps, count_call
 from lit_ios.modules.evaluation import Margin, RuleEvaluation
 from lit_ios.modules.flat import FlatParts
 from lit_ios.modules.optimizers import is_element_wise, make_optimizer, together
-from lit_ios.modules.terms import TermMeans, furthest_row, names_of, values_of
+from lit_ios.modules.terms import TermMeans, Trouble, furthest_row, names_of, values_of
 from lit_ios.modules.views import View
 
 Part = Literal["dynamics", "q", "gain"]
@@ -113,21 +112,34 @@ class PartLearning(RuleEvaluation):
         count_call(self.trainer, plain)
 
     def _refuse_trouble(self, chunk: list[TrainBatch]) -> None:
-        """Refuse to go on after a loss that was not finite; say where it came from."""
-        step = self._terms.steps - len(chunk)  # before this chunk
-        found = self._terms.find_trouble()
-        if found is not None:
-            number = step + found.number
-            path_of = getattr(self.trainer.train_dataloader, "path_of", None)
-            why = furthest_row(chunk[found.number], path_of and partial(path_of, number))
-            raise self._diverged(found.name, found.value, f" in step {number + 1}", f" ({why})")
+        """Refuse to go on after a loss or weights that are not finite; say where it came from."""
+        before = self._terms.steps - len(chunk)  # steps before this chunk
+        found = self._terms.find_trouble() or self._spoilt_weights(len(chunk) - 1)
+        if found is None:
+            return
+        # what spoils the weights by its gradient is found in the loss of the next step
+        steps = range(found.number, max(found.number - 2, -1), -1)
+        path_of = getattr(self.trainer.train_dataloader, "path_of", None)
 
-    def _diverged(self, what: str, value: float, where: str = "", why: str = "") -> UserError:
-        return UserError(
-            f"training diverged in epoch {self.current_epoch}{where}: {what} is {value}{why}; the "
-            "checkpoints of the epochs before are kept; a smaller learning_rate or gradient_clip "
-            "may help"
+        def path_of_row(number: int, row: int) -> Any:
+            return path_of(before + steps[number], row)  # type: ignore[misc]
+
+        why = furthest_row([chunk[step] for step in steps], path_of and path_of_row)
+        raise UserError(
+            f"training diverged in epoch {self.current_epoch} in step {before + found.number + 1}: "
+            f"{found.name} is {found.value} ({why}); the checkpoints of the epochs before are "
+            "kept; a smaller learning_rate or gradient_clip may help"
         )
+
+    def _spoilt_weights(self, number: int) -> Trouble | None:
+        """Return the first part whose weights are not finite after a chunk's last step."""
+        if math.isfinite(float(self._flat.weights.sum())):
+            return None
+        for part, piece in zip(self.parts, self._flat.pieces, strict=True):
+            total = float(piece.detach().sum())
+            if not math.isfinite(total):
+                return Trouble(number, f"the sum of the weights of {part}", total)
+        return None
 
     def _needs_wrapping(self) -> bool:
         """Say whether each backward pass must go through the strategy: DDP, or mixed precision."""
@@ -203,10 +215,6 @@ class PartLearning(RuleEvaluation):
 
     def on_train_epoch_end(self) -> None:
         """Log the epoch's mean losses and learning rates, then let the rates decay."""
-        for part, piece in zip(self.parts, self._flat.pieces, strict=True):
-            total = float(piece.detach().sum())  # of the last step, which no loss has seen
-            if not math.isfinite(total):
-                raise self._diverged(f"the sum of the weights of {part}", total)
         values = self._terms.means(self.trainer.strategy.reduce)
         for part, schedule in zip(self.parts, self._as_list(self.lr_schedulers()), strict=True):
             values[f"schedule/learning_rate_{part}"] = schedule.get_last_lr()[0]

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from pytorch_lightning import Callback
+from pytorch_lightning.callbacks import LambdaCallback
 from pytorch_lightning.plugins import Precision
 from torch.optim import Adam, AdamW, Optimizer
 
@@ -20,6 +21,7 @@ from lit_ios.batches import TrainBatch
 TRIED = (2, 13)  # the oldest PyTorch this is tested with
 MODULES = "lit_ios.modules."
 OURS = ("lit_ios.", "torch.")
+KNOWN = ("benchmarks", "callbacks", "lit_ios", "pytorch_lightning", "ray")  # whose callbacks are
 _HOOKS = (  # that run inside a step, and would not
     "on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step",
 )  # fmt: skip
@@ -61,9 +63,12 @@ def why_eager(module: Any, optimizers: Sequence[Optimizer], batch: TrainBatch) -
         return "successor_samples draws random numbers"
     if not all(_is_plain_adam(optimizer) for optimizer in optimizers):
         return "only Adam and AdamW with plain settings can be compiled"
-    seen = next((c for c in trainer.callbacks if any(_overrides(c, h) for h in _HOOKS)), None)
-    if seen is not None:
-        return f"{type(seen).__name__} wants to see every backward pass or optimizer step"
+    for callback in trainer.callbacks:
+        name = type(callback).__name__
+        if any(_overrides(callback, hook) for hook in _HOOKS):
+            return f"{name} wants to see every backward pass or optimizer step"
+        if not _is_known(callback):
+            return f"{name} is a callback of your own, which may change what would be compiled"
     return None
 
 
@@ -81,6 +86,11 @@ def _is_plain_adam(optimizer: Optimizer) -> bool:
 
 def _overrides(callback: Callback, hook: str) -> bool:
     return getattr(type(callback), hook, None) is not getattr(Callback, hook)
+
+
+def _is_known(callback: Callback) -> bool:
+    kind = type(callback)
+    return kind.__module__.split(".")[0] in KNOWN and not issubclass(kind, LambdaCallback)
 
 
 def kind_of(batch: TrainBatch) -> tuple[Any, ...]:

@@ -94,21 +94,27 @@ class TermMeans:
         return means
 
 
-def furthest_row(batch: TrainBatch, path_of: Callable[[int], str | None] | None) -> str:
+def furthest_row(
+    batches: Sequence[TrainBatch], path_of: Callable[[int, int], str | None] | None
+) -> str:
     """Name the row that is the furthest from the mean, which may have spoilt a loss.
 
     Args:
-        batch: of rows.
-        path_of: returns the name of a row's path; None where paths are not known by name.
+        batches: of rows: of a step, and of the step before it, whose gradient may be to blame.
+        path_of: returns the name of the path of a row of one of them; None where paths are not
+            known by name.
     """
-    size = batch.state.abs().amax(-1).nan_to_num(math.inf)
+    sizes = [batch.state.abs().amax(-1).nan_to_num(math.inf) for batch in batches]
+    number = max(range(len(batches)), key=lambda one: float(sizes[one].max()))
+    batch, size = batches[number], sizes[number]
     row = int(size.argmax())
     name = "a row made by oversampling"
     if not batch.synthetic[row]:
-        path = None if path_of is None else path_of(row)
+        path = None if path_of is None else path_of(number, row)
         name = f"row {int(batch.step[row]) + 1} of {'a path' if path is None else f'path {path!r}'}"
     too_far = ", too far to learn from" if size[row] >= FAR else ""
+    before = "" if len(batches) == 1 else " and the one before"
     return (
-        f"of the rows of this step, {name} has the feature furthest from its mean: "
+        f"of the rows of this step{before}, {name} has the feature furthest from its mean: "
         f"{float(size[row]):.3g} standard deviations{too_far}"
     )

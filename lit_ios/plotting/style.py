@@ -1,8 +1,8 @@
 """How every figure looks: colours, sizes of text and lines, units. Declared here and nowhere else.
 
-The colours are those of Okabe and Ito, which colour-blind readers tell apart; maps of values that
-have a middle go from blue to red, others through viridis. Text is large enough to be read at half
-the size, as on a slide or in two columns of print.
+The colours are those of Okabe and Ito, and a grey, which colour-blind readers tell apart; maps of
+values that have a middle go from blue to red, others through viridis. Text is large enough to be
+read at half the size, as on a slide or in two columns of print.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import matplotlib as mpl
 from cycler import cycler
 from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#BBBBBB")
 EXPERT, POLICY, GOOD = COLOURS[:3]
 INK, SOFT = "0.25", "0.6"  # of lines that are neither
 AROUND_ZERO, ALONG = "RdBu_r", "viridis"  # maps of values

@@ -72,9 +72,12 @@ def _named(coordinates: IntArray, names: Sequence[str]) -> pa.Array:
 
     The few different rows are named once.
     """
-    kinds, which = np.unique(coordinates, axis=0, return_inverse=True)
-    texts = [", ".join(names[i] for i in kind if i >= 0) or None for kind in kinds]
-    return pa.array(texts, pa.string()).take(pa.array(which.ravel()))
+    strange = np.flatnonzero(coordinates[:, 0] >= 0)
+    kinds, which = np.unique(coordinates[strange], axis=0, return_inverse=True)
+    texts = [None, *(", ".join(names[i] for i in kind if i >= 0) for kind in kinds)]
+    number = np.zeros(len(coordinates), dtype=np.int64)
+    number[strange] = 1 + which.ravel()
+    return pa.array(texts, pa.string()).take(pa.array(number))
 
 
 def warn_of_strangers(decided: pa.Table) -> None:

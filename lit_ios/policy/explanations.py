@@ -42,7 +42,7 @@ class Explanation(NamedTuple):
         value = self.values[name]
         return f"{name} = {value if isinstance(value, str) else format(value, '.4g')}"
 
-    def figure(self, most: int = 12) -> Figure:
+    def figure(self, most: int = 9) -> Figure:
         """Draw the largest shares as bars."""
         from lit_ios.plotting import margin_shares
 

@@ -17,6 +17,7 @@ from lit_ios.policy.forecast_columns import FORECAST_COLUMNS, ForecastColumns, f
 from lit_ios.policy.labels import given_labels
 from lit_ios.policy.loaded import LoadedRule
 from lit_ios.rule import Decisions
+from lit_ios.rule.unjudged import refuse_unjudged
 from lit_ios.trajectories import FloatArray, TrajectorySet
 
 if TYPE_CHECKING:
@@ -67,13 +68,16 @@ class Judge(LoadedRule):
         named = source.table.select([known.path, known.time])
         paths, rows = source_paths(source, known, training=False)
         decisions = list(self.decide(paths, known.missing))
-        order = np.argsort(rows, kind="stable")
-        names = self.rule.current_names
-        learnt, batch = self.learnt_forecast, path_batch(paths)
-        left = forecast_columns(learnt, batch, decisions, self.threshold, wanted)
-        result = decision_table(named.take(pa.array(rows)), decisions, names, order, left)
+        left = {}
+        if (learnt := self.learnt_forecast) is not None:
+            left = forecast_columns(learnt, path_batch(paths), decisions, self.threshold, wanted)
+        sorted_already = bool((np.diff(rows) > 0).all())
+        order = None if sorted_already else np.argsort(rows, kind="stable")
+        if not (sorted_already and len(rows) == len(named)):
+            named = named.take(pa.array(rows))
+        result = decision_table(named, decisions, self.rule.current_names, order, left)
         warn_of_strangers(result)
-        return same_kind(table, result, rows[order])
+        return same_kind(table, result, rows if order is None else rows[order])
 
     def decide(
         self, paths: TrajectorySet, missing: str | None = None, details: bool = True
@@ -90,19 +94,8 @@ class Judge(LoadedRule):
         for batch in _batches(paths):
             with torch.inference_mode():
                 decided = self.rule.scan(batch, details=details, missing=fills)
-            self._refuse_unjudged(decided, batch, paths)
+            refuse_unjudged(decided.margin, batch, self.rule.encoder, paths.names)
             yield decided  # outside: whoever does not ask for the rest is not left in that mode
-
-    def _refuse_unjudged(self, decided: Decisions, batch: PathBatch, paths: TrajectorySet) -> None:
-        """Refuse rows without a margin: with gaps that nothing fills, or numbers that overflow."""
-        bad = ~decided.margin.isfinite()
-        if bad.any():
-            row = int(bad.int().argmax())
-            name = paths.names[int(batch.number[batch.path[row]])]
-            raw = batch.columns[row].numpy()
-            why = "the rule gives no finite margin for these numbers"
-            why = self.rule.encoder.gap(raw) if np.isnan(raw).any() else why
-            raise UserError(f"path {name!r}, row {int(batch.step[row]) + 1}: {why}")
 
     def margins(self, paths: TrajectorySet) -> FloatArray:
         """Return the margin of every row of paths of raw columns; (N,)."""

@@ -238,6 +238,9 @@ class Source:
                 f"{self.name}, column {column!r}: a path is named by text or numbers, not {kind}; "
                 "name another column: path='…'"
             )
+        if pa.types.is_integer(kind) and not self[column].null_count:  # written once for each path
+            coded = self[column].cast(kind).combine_chunks().dictionary_encode()
+            return pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.string()))
         names = self.texts(column).combine_chunks()
         if pa.types.is_floating(kind):
             nan = np.isnan(self[column].cast(pa.float64()).to_numpy())
@@ -351,6 +354,8 @@ def is_marked_number(text: str) -> bool:
 
 def are_compact_dates(times: FloatArray) -> bool:
     """Whether numbers look like dates such as 20240330: all of them."""
+    if len(times) > 1 and not are_compact_dates(times[:1]):
+        return False
     days, months, years = times % 100, times // 100 % 100, times // 10_000
     as_dates = (years >= 1900) & (years < 2100) & (months >= 1) & (months <= 12) & (days >= 1)
     return bool((as_dates & (days <= 31) & (times == np.floor(times))).all())

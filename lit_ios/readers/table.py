@@ -83,7 +83,7 @@ def source_paths(
         times=times,
         offsets=offsets,
         stopped=outline.stopped,
-        names=tuple(outline.names[code] for code in codes[offsets[:-1]]),
+        names=tuple(map(outline.names.__getitem__, codes[offsets[:-1]].tolist())),
         feature_names=names,
         event_times=outline.event_times,
         categories=categories,

@@ -85,7 +85,7 @@ def _stops(facts: RunFacts) -> list[Drawing]:
 
 
 def _frontier(runs: Mapping[str, RunFacts], unit: str) -> Drawing:
-    curves = {name: facts.policy.frontier(facts.paths, draws=100) for name, facts in runs.items()}
+    curves = {name: facts.frontier for name, facts in runs.items()}
     alarms = any(np.isfinite(curve.false_alarm_rate).any() for curve in curves.values())
     caption = "What every threshold would do: missed events against time to event"
     caption += ", and against false alarms" if alarms else ""

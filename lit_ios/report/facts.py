@@ -18,6 +18,7 @@ from lit_ios.checks import UserError
 from lit_ios.functional.outcomes import outcome
 from lit_ios.policy import StoppingPolicy
 from lit_ios.policy.calibration import Estimate, measured_at
+from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
 from lit_ios.rule import Decisions
 from lit_ios.settings import Settings, read_settings
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
@@ -86,6 +87,12 @@ class RunFacts:
         counts = path_counts(margin, self.batch, threshold)
         found = measured_at(margin, self.batch, threshold)
         return found | {"balanced_accuracy": accuracy_interval(counts)}
+
+    @cached_property
+    def frontier(self) -> FrontierCurve:
+        """What every threshold would do on the paths."""
+        margin = self.decisions.margin
+        return frontier_curve(margin, self.batch, self.policy.threshold, draws=100)
 
     @cached_property
     def stop_rows(self) -> IntArray:

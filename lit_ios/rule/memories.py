@@ -69,6 +69,12 @@ class Memory(nn.Module):
         """Return the gain of continuing, g(s), where the memory models it; (…, B)."""
         return None
 
+    def scan_and_gain(
+        self, state: Tensor, t: Tensor, first_row: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return what `scan` and `gain` do, without computing anything twice."""
+        return self.scan(state, t, first_row), self.gain(state)
+
     def successor(self, h: Tensor, state: Tensor, t: Tensor, predicted: Tensor) -> Tensor:
         """Return h′ at a predicted next row; (…, B, C).
 
@@ -149,6 +155,11 @@ class GainMemory(Memory):
     def scan(self, state: Tensor, t: Tensor, first_row: Tensor) -> Tensor:
         """Add up the gains along each path."""
         return self.add_up(self.gain(state), t, first_row)
+
+    def scan_and_gain(self, state: Tensor, t: Tensor, first_row: Tensor) -> tuple[Tensor, Tensor]:
+        """Return y and g(s)."""
+        gain = self.gain(state)
+        return self.add_up(gain, t, first_row), gain
 
     def add_up(self, gain: Tensor, t: Tensor, first_row: Tensor) -> Tensor:
         """Return y of gains that are known; (…, N) → (…, N, 1)."""
@@ -278,6 +289,14 @@ class JoinedMemory(Memory):
         """Return g(s) of the memory that models it."""
         gains = (memory.gain(state) for memory in self.pieces)
         return next((gain for gain in gains if gain is not None), None)
+
+    def scan_and_gain(
+        self, state: Tensor, t: Tensor, first_row: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return what all remember, and g(s) of the memory that models it."""
+        found = [memory.scan_and_gain(state, t, first_row) for memory in self.pieces]
+        gain = next((gain for _, gain in found if gain is not None), None)
+        return torch.cat([h for h, _ in found], -1), gain
 
     def successor(self, h: Tensor, state: Tensor, t: Tensor, predicted: Tensor) -> Tensor:
         """Return h′: what is predicted, and the others advanced."""

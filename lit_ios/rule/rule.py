@@ -197,19 +197,25 @@ class StoppingRule(nn.Module):
             details: also say g(s), and how familiar the rows are.
             missing: as for `step`.
         """
-        remembered = self.remember(paths, missing)
-        q = self.values(*remembered)
+        state, gain = self.states(paths, missing), None
+        if details:
+            h, gain = self.memory.scan_and_gain(state, paths.step, paths.first_row)
+        else:
+            h = self.memory.scan(state, paths.step, paths.first_row)
+        q = self.values(state, h)
         margins = q[..., 0] - q[..., 1]  # (…, M)
         margin = self.combined(margins, judges, paths)
         stop = stops(margin, self.threshold)
-        distance, strange = self.unfamiliar(remembered.state) if details else (None, None)
+        distance, strange = self.unfamiliar(state) if details else (None, None)
+        if details:
+            gain = self.continuation_gain(state, h, paths.step, gain)
         return Decisions(
             margin=margin,
             probability=stop_probability(margin - self.threshold, self.epsilon),
             stop=stop,
             first_stop=first_stops(stop, paths.step, paths.path, len(paths.stopped)),
             stop_gain=combine(torch, q[..., 0]),
-            continuation_gain=self.continuation_gain(*remembered, paths.step) if details else None,
+            continuation_gain=gain,
             margin_spread=margins.std(0) if self.members > 1 else None,
             distance=distance,
             responsible=strange,
@@ -245,19 +251,33 @@ class StoppingRule(nn.Module):
 
     def remember(self, paths: PathBatch, missing: Missing | None = None) -> Remembered:
         """Return the states of all rows and what their paths remember at each."""
+        state = self.states(paths, missing)
+        return Remembered(state, self.memory.scan(state, paths.step, paths.first_row))
+
+    def states(self, paths: PathBatch, missing: Missing | None = None) -> Tensor:
+        """Return the standardised states of all rows; (M, S)."""
         features = self.encoder(paths.columns.double())
         features = self.encoder.complete(features, paths.first_row, missing)
         raw = self.window.scan(features, paths.time.double(), paths.first_row)
-        state = self.scaler(raw).to(self.epsilon.dtype)
-        return Remembered(state, self.memory.scan(state, paths.step, paths.first_row))
+        state: Tensor = self.scaler(raw)
+        return state.to(self.epsilon.dtype)
 
     def values(self, state: Tensor, h: Tensor) -> Tensor:
         """Return Q of every member; (…, B, 2)."""
         return by_blocks(self.head, state, h)
 
-    def continuation_gain(self, state: Tensor, h: Tensor, t: Tensor) -> Tensor | None:
-        """Return g(s) (E10): the memory's own, or Q(s,1) − γ V(ŝ′) in a learnt world; (B,)."""
-        gain = self.memory.gain(state)
+    def continuation_gain(
+        self, state: Tensor, h: Tensor, t: Tensor, gain: Tensor | None = None
+    ) -> Tensor | None:
+        """Return g(s) (E10): the memory's own, or Q(s,1) − γ V(ŝ′) in a learnt world; (B,).
+
+        Args:
+            state: (B, S).
+            h: (…, B, C).
+            t: (B,) number of the row in its path.
+            gain: (…, B) the memory's own, if it is known.
+        """
+        gain = self.memory.gain(state) if gain is None else gain
         if gain is None and self.dynamics is not None:
             features = self.head.features(state, h)
             next_value = self.value_at(self.predict(state, h, features)[0], h, t)

@@ -12,13 +12,15 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from lit_ios.plotting import EXPERT, POLICY
+from lit_ios.plotting import EXPERT, POLICY, styled
+from lit_ios.plotting.style import ALONG, SMALL, SOFT
 from lit_ios.tune.space import Knob, label_of
 from lit_ios.tune.study import Done
 
 LONG = 14  # characters of a choice that are shown
 
 
+@styled
 def importance_figure(shares: Mapping[str, float], trials: int) -> Figure:
     """Draw how much of the scores' variance each setting explains.
 
@@ -27,7 +29,7 @@ def importance_figure(shares: Mapping[str, float], trials: int) -> Figure:
         trials: complete ones that they are from.
     """
     names = list(shares)
-    figure = Figure(figsize=(6.5, 1.2 + 0.35 * len(names)), layout="constrained")
+    figure = Figure(figsize=(7.5, 1.6 + 0.42 * len(names)), layout="constrained")
     axes = figure.subplots()
     bars = axes.barh(names, [shares[name] for name in names], color=EXPERT)
     axes.bar_label(bars, fmt="%.2f", padding=3)
@@ -35,10 +37,11 @@ def importance_figure(shares: Mapping[str, float], trials: int) -> Figure:
     axes.set_xlim(0, max(1e-9, *shares.values()) * 1.15)
     axes.set_xlabel("share of the variance of held-out balanced accuracy")
     axes.set_title(f"importance of settings, from {trials} complete trials")
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=False, axis="y")
     return figure
 
 
+@styled
 def trials_figure(knobs: Sequence[Knob], done: Sequence[Done], best: Done) -> Figure:
     """Draw each complete trial as a line through its settings, coloured by its score.
 
@@ -48,12 +51,12 @@ def trials_figure(knobs: Sequence[Knob], done: Sequence[Done], best: Done) -> Fi
         best: drawn on top.
     """
     complete = [one for one in done if one.score is not None and len(one.values) == len(knobs)]
-    figure = Figure(figsize=(2.2 + 1.5 * (len(knobs) + 1), 4.6), layout="constrained")
+    figure = Figure(figsize=(2.6 + 1.9 * (len(knobs) + 1), 5.4), layout="constrained")
     axes = figure.subplots()
     scores = [one.score for one in complete if one.score is not None] or [0.0, 1.0]
     # the worst trials would take all colours: the lower half of the scores shares the first ones
     norm = Normalize(float(np.quantile(scores, 0.25)), max(scores))
-    colours = colormaps["viridis_r"]
+    colours = colormaps[f"{ALONG}_r"]
     score_axis = Knob("score", "score", (), min(scores), max(max(scores), min(scores) + 1e-9))
     shown = [*knobs, score_axis]
     for one in sorted(complete, key=lambda one: one.score or 0.0):
@@ -65,11 +68,11 @@ def trials_figure(knobs: Sequence[Knob], done: Sequence[Done], best: Done) -> Fi
             label=f"the best, trial {best.number}" if own else None,
         )  # fmt: skip
     for place, knob in enumerate(shown):
-        axes.axvline(place, color="#888888", linewidth=0.8, zorder=1)
+        axes.axvline(place, color=SOFT, linewidth=0.8, zorder=1)
         for at, text in marks(knob):
             axes.annotate(
                 text, (place, at), (-4, 0), textcoords="offset points", ha="right", va="center",
-                fontsize=8, zorder=4,
+                fontsize=SMALL, zorder=4,
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8},
             )  # fmt: skip
     axes.set_xticks(range(len(shown)), [_title(knob) for knob in shown])
@@ -77,6 +80,7 @@ def trials_figure(knobs: Sequence[Knob], done: Sequence[Done], best: Done) -> Fi
     axes.set_ylim(-0.06, 1.06)
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
+    axes.grid(visible=False)
     axes.set_title(f"{len(complete)} complete of {len(done)} trials")
     if any(one.number == best.number for one in complete):
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False)

@@ -7,9 +7,11 @@ import torch
 from models import plain_inputs
 from own_parts import Average
 from pytorch_lightning import Callback
+from pytorch_lightning.callbacks import LambdaCallback
 from pytorch_lightning.plugins import MixedPrecision, Precision
 from test_traced import make_batch
 
+from callbacks import EpsilonDecay
 from lit_ios import modules
 from lit_ios.modules import suitable
 from lit_ios.modules.suitable import fingerprint, why_eager
@@ -22,7 +24,7 @@ def make(cls="DOIQS", trainer=None, **settings):
     """Return a module that is being trained, or so it seems, and its optimizers."""
     settings = {"hidden": [8]} | settings
     module = getattr(modules, cls)(inputs=plain_inputs("abc"), **settings)
-    usual = {"world_size": 1, "precision_plugin": Precision(), "callbacks": [Callback()]}
+    usual = {"world_size": 1, "precision_plugin": Precision(), "callbacks": [EpsilonDecay(0.9)]}
     module._trainer = SimpleNamespace(**usual | (trainer or {}))
     return module, [entry["optimizer"] for entry in module.configure_optimizers()]
 
@@ -30,6 +32,11 @@ def make(cls="DOIQS", trainer=None, **settings):
 class Watching(Callback):
     def on_before_optimizer_step(self, trainer, module, optimizer):
         pass
+
+
+class Meddling(Callback):
+    def on_train_epoch_start(self, trainer, module):
+        module.policy_weight = 1.0
 
 
 class OwnIQS(modules.IQS):
@@ -47,6 +54,9 @@ def test_what_the_program_brings_is_compiled():
         ("DOIQS", {}, {"world_size": 2}, "several processes train together"),
         ("DOIQS", {}, {"precision_plugin": MixedPrecision("bf16-mixed", "cpu")}, "mixed precision"),
         ("DOIQS", {}, {"callbacks": [Watching()]}, "Watching wants to see"),
+        ("DOIQS", {}, {"callbacks": [Meddling()]}, "Meddling is a callback of your own"),
+        ("DOIQS", {}, {"callbacks": [LambdaCallback(on_train_epoch_start=print)]},
+         "LambdaCallback is a callback of your own"),
         ("IQS", {"memory": Average(3)}, {}, "Average is a class of your own"),
         ("IQS", {"optimizer": "torch.optim.SGD"}, {}, "only Adam and AdamW"),
         ("IQS", {"optimizer": {"class_path": "torch.optim.Adam", "init_args": {"amsgrad": True}}},

@@ -71,30 +71,36 @@ class PoisonedByRow(IQS):
         return loss._replace(total=loss.total * math.nan) if bad else loss
 
 
-class LastStep(IQS):
-    """Its weights are spoilt after the last loss of an epoch."""
+class SpoiltByGradient(PoisonedByRow):
+    """The gradient of the batch with that row has no number, its loss has one."""
 
-    def on_train_epoch_end(self):
-        if self.current_epoch == 1:
-            with torch.no_grad():
-                self._flat.pieces[0][3] = math.inf
-        super().on_train_epoch_end()
+    def q_loss(self, view):
+        loss = IQS.q_loss(self, view)
+        bad = PoisonedByRow.q_loss(self, view).total.isnan()
+        root = (next(self.rule.head.parameters()).sum() * 0).sqrt()  # its derivative is 0 · ∞
+        return loss._replace(total=loss.total + root) if bad else loss
 
 
-def test_weights_without_a_number_are_not_saved(tmp_path):
-    paths = data()
-    with pytest.raises(UserError, match=r"epoch 1: the sum of the weights of q is inf"):
-        train_until(LastStep.for_data(paths, hidden=[8]), paths, tmp_path)
-    assert read_checkpoint(tmp_path / "last.ckpt")["epoch"] == 0
+@pytest.mark.parametrize("chunk", [1, 4])
+def test_weights_without_a_number_are_not_saved_and_the_row_is_named(chunk, tmp_path):
+    paths = data(batches_per_call=chunk)
+    wanted = r"epoch 1 in step \d+: (the sum of the weights of q|train/q/total) is nan"
+    with pytest.raises(UserError, match=wanted) as error:
+        train_until(SpoiltByGradient.for_data(paths, hidden=[8]), paths, tmp_path)
+    assert is_furthest(paths, str(error.value))
+    kept = read_checkpoint(tmp_path / "last.ckpt")
+    assert kept["epoch"] == 0
+    assert all(values.isfinite().all() for values in kept["state_dict"].values())
 
 
 def test_the_row_furthest_from_all_others_is_named(train_batch):
-    assert "too far" not in furthest_row(train_batch, None)
+    assert "too far" not in furthest_row([train_batch], None)
     state = train_batch.state.clone()
     state[4, 1] = -1e20
     row = int(train_batch.step[4]) + 1
-    found = furthest_row(train_batch._replace(state=state), lambda row: f"machine {row}")
-    assert f"row {row} of path 'machine 4'" in found
+    both = [train_batch, train_batch._replace(state=state)]
+    found = furthest_row(both, lambda number, row: f"machine {number} {row}")
+    assert f"of this step and the one before, row {row} of path 'machine 1 4'" in found
     assert "1e+20 standard deviations, too far" in found
 
 
@@ -105,12 +111,30 @@ def test_a_loss_without_a_number_names_path_and_row(oversampling, batch_by, tmp_
     model = PoisonedByRow.for_data(paths, hidden=[8])
     with pytest.raises(UserError, match=r"epoch 1 in step \d+: train/q/total is nan") as error:
         train_until(model, paths, tmp_path)
-    name, row = re.search(r"row (\d+) of path '(p\d+)'", str(error.value)).group(2, 1)
+    assert is_furthest(paths, str(error.value))
+
+
+def is_furthest(paths, said):
+    """Say whether a sentence names the observed row that is the furthest from the mean."""
+    row, name = re.search(r"row (\d+) of path '(p\d+)'", said).groups()
     splits = paths.splits.train
     states = np.abs(paths.training_paths.states).max(-1)
     index = splits.names.index(name)
     own = states[splits.offsets[index] : splits.offsets[index + 1]]
-    assert own[int(row) - 1] == states.max()  # the row that poisoned the loss
+    return own[int(row) - 1] == states.max()
+
+
+@pytest.mark.parametrize("split", ["val", "test"])  # the first as the training paths are read
+def test_rows_without_a_margin_are_refused_where_they_are_only_judged(split, tmp_path):
+    paths = data()
+    paths.setup("fit")
+    judged = getattr(paths.splits, split)
+    judged.states[judged.offsets[1] + 2, 0] = 1e200  # infinite in single precision
+    model, name = IQS.for_data(paths, hidden=[8]), judged.names[1]
+    trainer = pl.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False)
+    judge = trainer.validate if split == "val" else trainer.test
+    with pytest.raises(UserError, match=f"^path '{name}', row 3: .* finite"):
+        judge(model, paths, verbose=False)
 
 
 def test_what_was_not_finite_is_found_in_the_sums_alone():

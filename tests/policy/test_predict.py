@@ -13,6 +13,7 @@ import torch
 from policies import make_policy, random_paths
 
 from lit_ios import StoppingPolicy
+from lit_ios.batches import path_batch
 from lit_ios.checkpoints import write_checkpoint
 from lit_ios.checks import UserError
 from lit_ios.sampling import fit_familiarity
@@ -176,3 +177,31 @@ def test_rows_in_other_units_are_marked_with_their_feature_and_said_once():
         found = policy.predict(frame, path="unit", time="day")
     assert not found["familiar"].any()
     assert set(found["unfamiliar"]) == {"a"}
+
+
+@pytest.mark.filterwarnings("ignore:.* paths have rows unlike those of training")
+def test_rows_are_unfamiliar_by_the_coordinates_that_the_rule_names():
+    policy, paths = make_policy("iqs"), random_paths(60)
+    names = policy.rule.current_names
+    rows = policy.rule.states(path_batch(paths)).numpy()
+    policy.rule.familiarity.set(fit_familiarity([paths.with_states(0.6 * rows, names)]))
+    (decided,) = policy.decide(paths)
+    columns = as_frame(paths).to_dict("list")
+    found = policy.predict(columns, path="unit", time="day").to_pydict()
+    expected = [
+        ", ".join(names[i] for i in row if i >= 0) or None for row in decided.responsible.tolist()
+    ]
+    assert len(set(expected)) > 3  # familiar rows, and several ways of being unlike them
+    assert found["unfamiliar"] == expected
+    assert found["familiar"] == [one is None for one in expected]
+
+
+def test_gains_of_continuing_are_those_of_the_memory_and_margins_the_same_without_them():
+    policy, paths = make_policy("do_iqs_lb"), random_paths(12)
+    rule, batch = policy.rule, path_batch(paths)
+    (decided,), (plain,) = policy.decide(paths), policy.decide(paths, details=False)
+    with torch.no_grad():
+        gain = rule.memory.gain(rule.remember(batch).state)
+    assert torch.equal(decided.continuation_gain, gain)
+    assert torch.equal(decided.margin, plain.margin)
+    assert plain.continuation_gain is None

@@ -54,6 +54,12 @@ def test_path_names_may_be_parquet_integers(tmp_path: Path, kind: pa.DataType) -
     assert read_written(tmp_path, table).names == ("7", "12")
 
 
+def test_coded_integers_name_paths_as_plain_ones_do(tmp_path: Path) -> None:
+    numbers = pa.array([7, 7, -12, -12], pa.int32())
+    table = parquet_table(unit=numbers.dictionary_encode())
+    assert read_written(tmp_path, table).names == ("7", "-12")
+
+
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
 def test_path_names_may_be_stored_in_any_form_of_text(tmp_path: Path, kind: pa.DataType) -> None:
     table = parquet_table(unit=pa.array(["007", "007", "7", "7"]).cast(kind))
