@@ -21,6 +21,7 @@ version = release = lit_ios.__version__
 extensions = [
     "myst_nb",
     "mathml",
+    "tables",
     "tutorials",
     "repository_pages",
     "method_pages",
