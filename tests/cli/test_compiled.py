@@ -8,12 +8,17 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 import train
 from lit_ios.checkpoints import read_checkpoint
-from lit_ios.modules import StoppingModule, compiled
+from lit_ios.modules import StoppingModule, compiled, suitable
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
+pytestmark = [
+    pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler"),
+    pytest.mark.skipif(VERSION < suitable.TRIED, reason="needs a newer PyTorch"),
+]
 DATA = (
     "--data=CP1", "--data.init_args.paths=40", "--data.init_args.test_paths=10", "--no-baseline",
     "--data.init_args.batch_size=32", "--data.init_args.batches_per_call=3",
