@@ -28,7 +28,7 @@ extensions = [
     "reference_pages",
 ]
 exclude_patterns = ["_build", "_extensions"]
-templates_path: list[str] = []
+highlight_language = "none"  # of blocks that name none: commands, mostly
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 
