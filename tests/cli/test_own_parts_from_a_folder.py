@@ -77,9 +77,7 @@ def test_settings_of_ones_own_lie_over_those_that_a_name_stands_for(settings, tm
 def test_two_models_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     other = str(ROOT / "configs/model/do_iqs.yaml")
-    with pytest.raises(
-        UserError, match=r"--model names IQS and --config .* names DOIQS: leave one"
-    ):
+    with pytest.raises(UserError, match=r"names IQS and --config .* names DOIQS: leave one"):
         run(["fit", "--data", "CP1", "--model", "iqs", "--config", other])
     assert not (tmp_path / "runs").exists()
 
@@ -89,5 +87,5 @@ def test_a_module_that_is_nowhere_is_named(tmp_path, monkeypatch):
     file = tmp_path / "own.yaml"
     file.write_text("model: {init_args: {head: {class_path: nowhere_at_all.Own}}}")
     words = ["fit", "--data", "CP1", "--model", "iqs", "--config", str(file), *SMALL]
-    with pytest.raises(UserError, match="o module (named )?.?nowhere_at_all"):
+    with pytest.raises(UserError, match=r"o module (named )?.?nowhere_at_all"):
         run([*words, "--allow", "nowhere_at_all"])
