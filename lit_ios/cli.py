@@ -68,6 +68,7 @@ class StoppingCLI(LightningCLI):
     """Links data to model, puts runs into runs/<data>/<variant>/version_N, tests after fitting."""
 
     checkpoint: Path | None = None  # the file given as --ckpt_path
+    command = "fit"  # that is carried out
     program = "lit-ios"  # as the user calls it
 
     @classmethod
@@ -126,6 +127,7 @@ class StoppingCLI(LightningCLI):
             check_import(path)
         check_class("model", settings, others, StoppingModule)
         check_class("data", settings, others, LightningDataModule)
+        cls.command = others[0]
         return cls(
             model_class=StoppingModule,
             subclass_mode_model=True,
@@ -146,6 +148,10 @@ class StoppingCLI(LightningCLI):
         parser = super().init_parser(**kwargs)
         parser.exit_on_error = parser.allow_abbrev = False
         return parser
+
+    def subcommands(self) -> dict[str, set[str]]:  # type: ignore[override]
+        """Return the command alone: a parser of each takes its time."""
+        return {self.command: super().subcommands()[self.command]}
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
         """Answer mistakes in one line, without quoting files."""
