@@ -58,7 +58,7 @@ class RuleEvaluation(pl.LightningModule):
     def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths, or keep their margins until the threshold is chosen."""
         margin = self(batch).margin
-        refuse_unjudged(margin, batch, self.rule.encoder, self._path_names())
+        self._refuse_unjudged(margin, batch)
         if self._chooses_threshold():
             self.val_threshold.update(margin, batch)  # type: ignore[union-attr]
             self.val_halves.update(margin, batch)  # type: ignore[union-attr]
@@ -123,8 +123,19 @@ class RuleEvaluation(pl.LightningModule):
         data = getattr(self._trainer, "datamodule", None)  # there may be neither
         missing = getattr(data, "filling", None)
         decided = rule.scan(batch, batch.judges, details=True, missing=missing)
-        refuse_unjudged(decided.margin, batch, rule.encoder, self._path_names())
+        self._refuse_unjudged(decided.margin, batch)
         return decided
+
+    def _refuse_unjudged(self, margin: Tensor, batch: PathBatch) -> None:
+        """Refuse rows without a finite margin; where the rule still learns, that is why."""
+        trainer = self._trainer
+        why = "the rule gives no finite margin for these numbers"
+        if trainer is not None and trainer.state.fn == "fit":
+            why = (
+                f"training diverged in epoch {self.current_epoch}: {why}; the checkpoints of the "
+                "epochs before are kept; a smaller learning_rate or gradient_clip may help"
+            )
+        refuse_unjudged(margin, batch, self.rule.encoder, self._path_names(), why)
 
     def _path_names(self) -> Sequence[str] | None:
         """Return the names of the paths that are judged; None where the loader is not ours."""

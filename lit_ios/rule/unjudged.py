@@ -13,7 +13,11 @@ from lit_ios.rule.encoders import Encoder
 
 
 def refuse_unjudged(
-    margin: Tensor, batch: PathBatch, encoder: Encoder, names: Sequence[str] | None
+    margin: Tensor,
+    batch: PathBatch,
+    encoder: Encoder,
+    names: Sequence[str] | None,
+    why: str = "the rule gives no finite margin for these numbers",
 ) -> None:
     """Refuse rows without a finite margin; name the first.
 
@@ -22,13 +26,13 @@ def refuse_unjudged(
         batch: of whole paths.
         encoder: of the rule.
         names: of the paths of the set that the batch is of; None where they are not known.
+        why: there is none where no number is missing.
     """
     bad = ~margin.isfinite()
     if not bad.any():
         return
     row = int(bad.int().argmax())
     raw = batch.columns[row].cpu().numpy()
-    why = "the rule gives no finite margin for these numbers"
     why = encoder.gap(raw) if np.isnan(raw).any() else why
     number = int(batch.number[batch.path[row]])
     path = "a path" if names is None else f"path {names[number]!r}"

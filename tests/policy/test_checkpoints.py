@@ -202,7 +202,7 @@ def test_shell_calibrates_draws_predicts_explains_and_exports(run, tmp_path, cap
     assert main(explain) == 0
     out = capsys.readouterr().out
     assert "path u7, row 2" in out
-    assert "colour=red" in out
+    assert "colour = red" in out, out
     program = tmp_path / "policy.pt2"
     assert main(["export", str(policy), str(program)]) == 0
     for file in (figure, decisions, why, program):
