@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from tqdm import tqdm
 
 from benchmarks import baselines
@@ -131,7 +132,9 @@ def _fit_baseline(job: Job) -> Row:
     file, options, _ = DATA_SETS[job.dataset]
     settings = read_settings(ROOT / f"configs/data/{file}.yaml")["data"]
     changed = (option.removeprefix("--data.init_args.").split("=") for option in options)
-    init_args = (settings.get("init_args") or {}) | dict(changed)
+    init_args = (settings.get("init_args") or {}) | {
+        name: yaml.safe_load(value) for name, value in changed
+    }
     data = getattr(datamodules, settings["class_path"])(**init_args, seed=job.seed)
     return dict(baselines.measure(job.variant, data))
 

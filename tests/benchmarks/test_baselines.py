@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import baselines
+from benchmarks import baselines, grid
 from benchmarks.baselines import NAMES, cusum, elapsed, measure, time_left
 from datamodules import ChangePointData
 from lit_ios.trajectories import Trajectory, TrajectorySet
@@ -106,3 +106,17 @@ def test_time_left_is_that_to_the_end_of_the_path():
     target = time_left(paths)
     assert target["time"].tolist() == [6, 4, 2, 4, 2]
     assert target["stopped"].tolist() == [True, True, True, False, False]
+
+
+def test_options_of_a_data_set_reach_baselines_as_numbers(monkeypatch):
+    seen = []
+
+    def measure(name, data):
+        seen.append(data)
+        return {}
+
+    monkeypatch.setattr(baselines, "measure", measure)
+    grid.run(grid.Job("radial3", "baseline_clock", 0, 200))
+    grid.run(grid.Job("FD003", "baseline_clock", 0, 40))
+    assert seen[0].dim == 3
+    assert seen[1].subset == "FD003"
