@@ -83,7 +83,9 @@ def _own_table(args: list[str], files: list[str]) -> bool:
     settings = merge_settings(read_settings(file) for file in files)
     data = settings.get("data")
     named = data.get("class_path") if isinstance(data, dict) else None
-    return "model" not in settings and named == "TableData"
+    model = settings.get("model") or {}
+    chosen = not isinstance(model, dict) or "class_path" in model
+    return not chosen and named == "TableData"
 
 
 class AutoRun:

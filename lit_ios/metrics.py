@@ -1,6 +1,7 @@
 """Metrics M1–M7 as torchmetrics: states add across batches and processes.
 
-M1–M5 and M7 take the margin of every row of whole paths and the paths themselves; M6 takes
+M1–M5 and M7 take the margin of every row of whole paths and the paths themselves, and what the
+first stops came to if that is known already (`result`: several metrics then share it); M6 takes
 decisions on a grid and the truth there. A class that is absent gives NaN and one warning.
 """
 
@@ -27,7 +28,7 @@ from lit_ios.functional.frontier import (
     frontier_area,
     records,
 )
-from lit_ios.functional.outcomes import alarm_counts, balance_counts, outcome
+from lit_ios.functional.outcomes import Outcome, alarm_counts, balance_counts, outcome
 from lit_ios.imports import import_class
 
 
@@ -56,6 +57,13 @@ class _CountingMetric(Metric):
         return count / of  # 0/0 is NaN
 
 
+def _outcome(
+    known: Outcome | None, margin: Tensor, paths: PathBatch, threshold: Tensor | float
+) -> Outcome:
+    """Return what the first stops came to; several metrics share what is known of it."""
+    return outcome(margin, paths, threshold) if known is None else known
+
+
 class BalancedAccuracy(_CountingMetric):
     """M1: ½(TPR + TNR), a row being predicted *stop* iff t ≥ τ̂."""
 
@@ -69,9 +77,15 @@ class BalancedAccuracy(_CountingMetric):
         super().__init__(**kwargs)
         self._count("caught", "events", "continued", "continue_rows")
 
-    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+    def update(
+        self,
+        margin: Tensor,
+        paths: PathBatch,
+        threshold: Tensor | float = 0.0,
+        result: Outcome | None = None,
+    ) -> None:
         """Count expert stops reached in time and continue rows passed."""
-        counts = balance_counts(outcome(margin, paths, threshold), paths)
+        counts = balance_counts(_outcome(result, margin, paths, threshold), paths)
         self.caught += counts.caught
         self.events += counts.events
         self.continued += counts.continued
@@ -125,9 +139,15 @@ class EventMissRate(_CountingMetric):
         super().__init__(**kwargs)
         self._count("missed", "events")
 
-    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+    def update(
+        self,
+        margin: Tensor,
+        paths: PathBatch,
+        threshold: Tensor | float = 0.0,
+        result: Outcome | None = None,
+    ) -> None:
         """Count missed events."""
-        caught = outcome(margin, paths, threshold).caught
+        caught = _outcome(result, margin, paths, threshold).caught
         self.missed += (~caught & paths.stopped).sum()
         self.events += paths.stopped.sum()
 
@@ -147,9 +167,15 @@ class FalseAlarmRate(_CountingMetric):
         super().__init__(**kwargs)
         self._count("false_alarms", "censored")
 
-    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+    def update(
+        self,
+        margin: Tensor,
+        paths: PathBatch,
+        threshold: Tensor | float = 0.0,
+        result: Outcome | None = None,
+    ) -> None:
         """Count censored paths that are stopped."""
-        counts = alarm_counts(outcome(margin, paths, threshold), paths)
+        counts = alarm_counts(_outcome(result, margin, paths, threshold), paths)
         self.false_alarms += counts.false_alarms
         self.censored += counts.censored
 
@@ -223,9 +249,15 @@ class AlarmsPerTime(_CountingMetric):
         zero = torch.tensor(0.0, dtype=torch.float64)
         self.add_state("observed_time", zero, dist_reduce_fx="sum")
 
-    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+    def update(
+        self,
+        margin: Tensor,
+        paths: PathBatch,
+        threshold: Tensor | float = 0.0,
+        result: Outcome | None = None,
+    ) -> None:
         """Count alarms, and add up the time in which they could fall."""
-        counts = alarm_counts(outcome(margin, paths, threshold), paths, self.window)
+        counts = alarm_counts(_outcome(result, margin, paths, threshold), paths, self.window)
         self.alarms += counts.alarms
         self.observed_time += counts.observed_time
 
@@ -257,9 +289,15 @@ class TimeToEvent(_CountingMetric):
         self.add_state("time_left", [], dist_reduce_fx="cat")
         self._count("events")
 
-    def update(self, margin: Tensor, paths: PathBatch, threshold: Tensor | float = 0.0) -> None:
+    def update(
+        self,
+        margin: Tensor,
+        paths: PathBatch,
+        threshold: Tensor | float = 0.0,
+        result: Outcome | None = None,
+    ) -> None:
         """Keep the time left on each caught path."""
-        result = outcome(margin, paths, threshold)
+        result = _outcome(result, margin, paths, threshold)
         self.time_left.append(result.time_left[result.time_left.isfinite()].double())
         self.events += event_times(paths).isfinite().sum()
 

@@ -9,9 +9,11 @@ from typing import Literal
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from torchmetrics import MetricCollection
 
 from lit_ios.batches import PathBatch
 from lit_ios.functional.cross_fitting import honest_score
+from lit_ios.functional.outcomes import outcome
 from lit_ios.metrics import (
     BalancedThreshold,
     CrossFittedScores,
@@ -50,6 +52,9 @@ class RuleEvaluation(pl.LightningModule):
         """Judge all rows of whole paths, each by the members that may judge its path."""
         return self.rule.scan(batch, batch.judges)
 
+    def on_validation_model_zero_grad(self) -> None:
+        """Leave gradients alone: every step begins by clearing them."""
+
     def validation_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths, or keep their margins until the threshold is chosen."""
         margin = self(batch).margin
@@ -59,7 +64,12 @@ class RuleEvaluation(pl.LightningModule):
             self.val_halves.update(margin, batch)  # type: ignore[union-attr]
             self._val_margins.append((margin, batch))
         else:
-            self.val_metrics.update(margin, batch, self.rule.threshold)
+            self._count(self.val_metrics, margin, batch)
+
+    def _count(self, metrics: MetricCollection, margin: Tensor, batch: PathBatch) -> None:
+        """Update metrics; what the first stops came to is found out once for all of them."""
+        threshold = self.rule.threshold
+        metrics.update(margin, batch, threshold, result=outcome(margin, batch, threshold))
 
     def _chooses_threshold(self) -> bool:
         trainer = self.trainer
@@ -75,7 +85,7 @@ class RuleEvaluation(pl.LightningModule):
             self.rule.threshold.copy_(self.val_threshold.compute())
             self.val_threshold.reset()
             for margin, batch in self._val_margins:
-                self.val_metrics.update(margin, batch, self.rule.threshold)
+                self._count(self.val_metrics, margin, batch)
             self._val_margins.clear()
             self.choices.append(self.val_halves.compute().tolist())
             self.val_halves.reset()
@@ -89,7 +99,7 @@ class RuleEvaluation(pl.LightningModule):
     def test_step(self, batch: PathBatch, batch_idx: int) -> None:
         """Count this batch's paths."""
         decided = self._judge(self.rule, batch)
-        self.test_metrics.update(decided.margin, batch, self.rule.threshold)
+        self._count(self.test_metrics, decided.margin, batch)
         assert decided.responsible is not None
         self.test_unfamiliar.update(decided.responsible, batch)
 

@@ -94,12 +94,13 @@ class OneRow:
         self.parts, layout = parts, parts.layout
         self.lags, self.features = layout.lags, layout.features
         self.recent, self.width = layout.recent, layout.width
-        self.dim = len(parts.mean)
+        self.newest = slice(self.recent.start, self.recent.start + layout.features)
+        self.dim, self.alone = len(parts.mean), parts.members == 1
         self.now = None  # the coordinates that are of the row itself; None for all
         if layout.lags:
             self.now = np.r_[: layout.features, [self.dim - 1] * parts.include_time].astype(int)
-        self.probe = np.zeros(layout.features)  # times features: 0, or NaN if one is not finite
         self.plain, self.whole = parts.encode is _same, parts.usual.whole.item()
+        self.steepness = 0.5 / parts.epsilon
 
     def __call__(
         self, columns: FloatArray, time: float, carry: FloatArray
@@ -125,64 +126,80 @@ class OneRow:
             start, timed = now, float(given)
             if not math.isfinite(now):
                 return None
-        features = columns[None] if self.plain else parts.encode(columns[None])  # (1, D)
+        features = columns
         if not self.plain:
+            features = parts.encode(columns[None])[0]  # (D,)
             features[features == np.inf] = np.nan  # unknown, left to `advance` without a warning
-        raw = np.empty((1, self.dim))
-        raw[:, : self.features] = features
-        if self.lags:
-            recent = carry[self.recent] if rows else np.tile(features[0], self.lags)
-            lagged = recent if parts.lagged is None else recent[parts.lagged]
-            raw[0, self.features : self.features + len(lagged)] = lagged
-        if parts.include_time:
-            raw[0, -1] = now - start
-        state = (raw - parts.mean) / parts.spread
         following = np.empty(self.width)
-        if parts.gain and parts.members == 1:
-            y = carry[-1] + apply(parts.gain, state)[0, 0] * parts.gamma**rows
-            following[-1] = y
-            q = apply(parts.network, np.append(state, y)[None])
-        elif parts.memory is not None:
-            h = parts.remember(memory_of(parts.layout, carry[None]), state, np.array([rows]))
-            q = parts.judge(state, h)
-            following[self.recent.stop :] = h.ravel()  # (K, 1, C), as a carry has it
-        else:
-            q = apply(parts.network, state)
-        if parts.members == 1:
-            stop_value, go_value = q[0].tolist()
-            margin = stop_value - go_value
-        else:
-            margin = float(combine(np, q[..., 0] - q[..., 1])[0])
-        margin += float(features[0].dot(self.probe))
-        if margin != margin:
+        known = np.empty(self.dim + 1)  # with room for what is remembered
+        state = known[: self.dim]
+        state[: self.features] = features
+        if self.lags:
+            recent = carry[self.recent] if rows else np.tile(features, self.lags)
+            lagged = recent if parts.lagged is None else recent[parts.lagged]
+            state[self.features : self.features + len(lagged)] = lagged
+            if self.lags > 1:
+                following[self.newest.stop : self.recent.stop] = recent[: -self.features]
+        if parts.include_time:
+            state[-1] = now - start
+        state -= parts.mean
+        state /= parts.spread
+        margin = self._margin(known, rows, carry, following)
+        distance, strange = self.strange(state if self.now is None else state[self.now])
+        if not (margin == margin and distance < math.inf):  # also if a feature is not finite
             return None
         stop = margin >= threshold
         first = stop and first_stop < 0
-        distance, strange = self.strange(state if self.now is None else state[:, self.now])
         following[: len(CLOCK)] = (
             rows + 1, threshold, start, now, timed, rows if first else first_stop,
-            max(highest, margin), max(furthest, distance),
+            margin if margin > highest else highest, distance if distance > furthest else furthest,
         )  # fmt: skip
-        following[self.recent.start : self.recent.start + self.features] = features[0]
-        if self.lags > 1:
-            following[self.recent.start + self.features : self.recent.stop] = recent[
-                : -self.features
-            ]
-        probability = 0.5 + 0.5 * math.tanh(0.5 / parts.epsilon * (margin - threshold))
-        timing = int(rows), now - start
-        return Decision(stop, margin, probability, first, *timing, not strange, strange), following
+        following[self.newest] = features
+        probability = 0.5 + 0.5 * math.tanh(self.steepness * (margin - threshold))
+        decision = Decision(
+            stop, margin, probability, first, int(rows), now - start, not strange, strange
+        )
+        return decision, following
+
+    def _margin(
+        self, known: FloatArray, rows: float, carry: FloatArray, following: FloatArray
+    ) -> float:
+        """Return the margin of a row, and write what is remembered into the following carry.
+
+        Args:
+            known: (S + 1,) the state, and room for DO-IQS's y.
+            rows: seen before.
+            carry: (W,) before the row.
+            following: (W,) after it.
+        """
+        parts, state = self.parts, known[: self.dim]
+        if self.alone and parts.memory is None:
+            stop_value, go_value = apply(parts.network, state).tolist()
+            return float(stop_value - go_value)
+        if self.alone and parts.gain:
+            y = carry.item(-1) + apply(parts.gain, state).item() * parts.gamma**rows
+            following[-1] = known[-1] = y
+            stop_value, go_value = apply(parts.network, known).tolist()
+            return float(stop_value - go_value)
+        h = memory_of(parts.layout, carry[None])
+        if parts.memory is not None:
+            h = parts.remember(h, state[None], np.array([rows]))
+            following[self.recent.stop :] = h.ravel()  # (K, 1, C), as a carry has it
+        q = parts.judge(state[None], h)
+        return float(combine(np, q[..., 0] - q[..., 1])[0])
 
     def strange(self, now: FloatArray) -> tuple[float, tuple[str, ...]]:
-        """Say how far a row is from those of training, and what makes it unlike them; (1, F)."""
+        """Say how far a row is from those of training, and what makes it unlike them; (F,)."""
         pull, _, _, middle, reach = self.parts.usual
-        row = now[0]
-        pulled = pull * row if pull.ndim == 1 else pull.dot(row)
-        beyond = (row - middle) * reach
-        whole = self.whole * math.sqrt(abs(row.dot(pulled)))
-        distance = max(whole, beyond.max().item(), -beyond.min().item())
+        pulled = pull * now if pull.ndim == 1 else pull.dot(now)
+        beyond = now - middle
+        beyond *= reach
+        apart = beyond.tolist()
+        whole = self.whole * math.sqrt(abs(now.dot(pulled)))  # not finite if a coordinate is not
+        distance = max(whole, max(apart), -min(apart)) if whole < math.inf else math.inf
         if distance <= 1:
             return distance, ()
-        _, shares = strangeness(np, now, self.parts.usual)
+        _, shares = strangeness(np, now[None], self.parts.usual)
         return distance, tuple(self.parts.names[i] for i in responsible(np, shares)[0] if i >= 0)
 
 
@@ -281,18 +298,23 @@ def _quietly(formula: Callable[..., FloatArray], values: FloatArray, **given: An
 
 
 def _layers(network: nn.Module) -> list[Layer]:
-    """Turn the layers of a network into functions of arrays."""
+    """Turn the layers of a network into functions of arrays, a linear one and its SiLU into one."""
     parts = list(network) if isinstance(network, nn.Sequential) else [network]
-    return [_layer(part) for part in parts]
+    layers: list[Layer] = []
+    for i, part in enumerate(parts):
+        if i and type(part) is nn.SiLU and type(parts[i - 1]) in _LINEAR:
+            weight, bias = _weights(parts[i - 1])
+            layers[-1] = partial(_affine_silu, 0.5 * weight, 0.5 * bias)
+        else:
+            layers.append(_layer(part))
+    return layers
 
 
 def _layer(part: nn.Module) -> Layer:
     kind = type(part)  # a subclass may compute something else
     given: Any = part
-    if kind is nn.Linear:
-        return partial(_affine, weight=_array(given.weight.T), bias=_array(given.bias))
-    if kind is StackedLinear:
-        return partial(_affine, weight=_array(given.weight), bias=_array(given.bias))
+    if kind in _LINEAR:
+        return partial(_affine, *_weights(given))
     if kind in (nn.LayerNorm, StackedLayerNorm):
         return partial(_layer_norm, weight=_array(given.weight), bias=_array(given.bias))
     if kind not in _ACTIVATIONS:
@@ -300,8 +322,28 @@ def _layer(part: nn.Module) -> Layer:
     return _ACTIVATIONS[kind]
 
 
-def _affine(values: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:
-    return np.asarray(values @ weight + bias)
+_LINEAR = (nn.Linear, StackedLinear)
+
+
+def _weights(layer: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the weights of a linear layer, from inputs to outputs, and its bias."""
+    weight = layer.weight.T if type(layer) is nn.Linear else layer.weight
+    return _array(weight), _array(layer.bias)
+
+
+def _affine(weight: FloatArray, bias: FloatArray, values: FloatArray) -> FloatArray:
+    made: FloatArray = values.dot(weight) if weight.ndim == 2 else values @ weight
+    made += bias
+    return made
+
+
+def _affine_silu(half_weight: FloatArray, half_bias: FloatArray, values: FloatArray) -> FloatArray:
+    """Return SiLU(Wv + b) of W/2 and b/2, which are exact: x σ(x) = ½x (1 + tanh ½x)."""
+    half = _affine(half_weight, half_bias, values)
+    made: FloatArray = np.tanh(half)
+    made *= half
+    made += half
+    return made
 
 
 def _layer_norm(values: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:

@@ -44,3 +44,17 @@ def test_every_way_of_asking_is_timed(trained, tmp_path):
         "exported to ONNX, stream.step", "stream_many, 1,000 paths",
     ]  # fmt: skip
     assert all(value > 0 for value in found.values())
+
+
+def test_rates_are_of_all_rows_of_a_table(trained, monkeypatch):
+    seconds = iter([0.5, 0.1, 0.2, 0.25] * 5)
+
+    def take(way):
+        way()
+        return next(seconds)
+
+    monkeypatch.setattr(deployed, "_seconds", take)
+    rows = len(deployed.simulated(10).states)
+    assert deployed.table_rates(trained, rows=400) == {
+        "predict": 2 * rows, "paths": 10 * rows, "margins": 5 * rows, "decide": 4 * rows,
+    }  # fmt: skip

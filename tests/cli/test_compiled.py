@@ -166,6 +166,17 @@ def test_a_compiler_that_fails_leaves_training_as_it_was(fit, monkeypatch, tmp_p
     assert steps_of(run) == "eager"
 
 
+def test_without_a_compiler_it_says_so_and_trains(fit, monkeypatch, tmp_path):
+    monkeypatch.setenv("LIT_IOS_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    run, said = fit("--compile=build")
+    assert said == [
+        "training steps are not compiled: there is no C++ compiler no-such-compiler: install one, "
+        "or name it by CXX"
+    ]
+    assert steps_of(run) == "eager"
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -2,14 +2,20 @@
 
 import json
 import pickle
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from policies import SETTINGS, VARIANTS, make_policy, random_paths
 
+from lit_ios.batches import path_batch
+from lit_ios.carry import current
 from lit_ios.checks import UserError
+from lit_ios.live import Stream
+from lit_ios.sampling import fit_familiarity
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
@@ -303,3 +309,38 @@ def test_a_live_path_keeps_its_threshold_and_is_explained_by_it():
     assert found.stop
     assert found.threshold == stream.threshold == -1e6
     assert stream.step([1.0, 1.0]).stop
+
+
+def outcome(stream, row):
+    """Return what a stream says of a row, or the words of its refusal, and its carry."""
+    try:
+        return stream.step(row), stream.carry
+    except UserError as error:
+        return str(error), stream.carry
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of what overflows
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("settings", [{}, {"lags": 2}, {"include_time": False}, {"members": 3}])
+@pytest.mark.parametrize("variant", ["iqs", "do_iqs_lb"])
+def test_a_row_of_one_path_is_judged_like_one_of_many(variant, settings, constant):
+    policy, rng = make_policy(variant, **settings), np.random.default_rng(4)
+    if constant:
+        policy.rule.scaler.scale[1] = torch.inf
+    paths, rule = random_paths(), policy.rule
+    rows = current(torch, rule.layout, rule.window.include_time, rule.states(path_batch(paths)))
+    rule.familiarity.set(fit_familiarity([paths.with_states(rows.numpy(), rule.current_names)]))
+    quick, general = Stream(policy.live), Stream(replace(policy.live, one=None))
+    values = [0.3, -1.2, 40.0, np.nan, np.inf, -np.inf, 1e200, -1e300]
+    refused = 0
+    for _ in range(60):
+        row = rng.choice(values, size=2, p=[0.3, 0.25, 0.2, *[0.05] * 5])
+        found, expected = (outcome(stream, row) for stream in (quick, general))
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-9, atol=1e-9)
+        if isinstance(expected[0], str):
+            refused += 1
+            assert found[0] == expected[0]
+            continue
+        for a, b in zip(found[0], expected[0], strict=True):
+            assert a == (pytest.approx(b, rel=1e-9, abs=1e-9) if isinstance(b, float) else b)
+    assert 5 < refused < 55
