@@ -74,7 +74,8 @@ def table(both: list[tuple[Row, Row]]) -> Iterator[str]:
     data = [one for one in (*DATA_SETS, "all") if ("all", one) in differences]
     yield "| compiled − eager | " + " | ".join(data) + " | runs |"
     yield "|---" * (len(data) + 2) + "|"
-    for variant in dict.fromkeys(variant for variant, _ in differences):
+    variants = dict.fromkeys(variant for variant, _ in differences)
+    for variant in sorted(variants, key=lambda name: name == "all"):
         found = [difference(differences.get((variant, one), [])) for one in data]
         label = LABELS.get(variant, "all")
         yield f"| {label} | " + " | ".join(map(str, found)) + f" | {found[-1].runs} |"
@@ -84,7 +85,7 @@ def cost(rows: list[Row]) -> str:
     """Say what runs took of the processors, building steps included.
 
     Args:
-        rows: of compiled steps.
+        rows: of results.
     """
     known = [float(row["cpu_seconds"]) for row in rows if row["cpu_seconds"]]
     return f"{len(known)} runs took {sum(known) / 60:.1f} minutes of one core, builds included"
@@ -102,8 +103,8 @@ def main() -> None:
     for file in (args.eager, args.compiled):
         if not file.is_file():
             parser.error(f"there are no results in {file}: run benchmarks.paper --file {file}")
-    both = pairs(read_rows(args.eager), read_rows(args.compiled))
-    text = "\n".join([*table(both), "", cost([new for _, new in both])])
+    rows = read_rows(args.compiled)
+    text = "\n".join([*table(pairs(read_rows(args.eager), rows)), "", cost(rows)])
     print(text)
     args.compiled.with_suffix(".md").write_text(text + "\n")
 

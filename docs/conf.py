@@ -21,13 +21,14 @@ version = release = lit_ios.__version__
 extensions = [
     "myst_nb",
     "mathml",
+    "tables",
     "tutorials",
     "repository_pages",
     "method_pages",
     "reference_pages",
 ]
 exclude_patterns = ["_build", "_extensions"]
-templates_path: list[str] = []
+highlight_language = "none"  # of blocks that name none: commands, mostly
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 
@@ -39,7 +40,7 @@ myst_dmath_double_inline = True
 # Notebooks are executed each time, in a folder of their own; an error ends the build
 nb_execution_mode = "force"
 nb_execution_in_temp = True
-nb_execution_timeout = 300
+nb_execution_timeout = 900  # seconds for a cell, which takes ten on a quiet machine
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True

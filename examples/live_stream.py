@@ -12,7 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from datamodules import FatigueData
 from lit_ios import StoppingPolicy
 
 RULE, STATE = "machine.ckpt", Path("machine.json")
@@ -20,8 +19,9 @@ RULE, STATE = "machine.ckpt", Path("machine.json")
 
 def train():
     """Learn from machines whose damage nobody sees; return the loads of one more."""
-    import pytorch_lightning as pl
+    import pytorch_lightning as pl  # only where something is learnt: a rule in use needs none of it
 
+    from datamodules import FatigueData
     from lit_ios.modules import IQS
 
     data = FatigueData(paths=80, test_paths=10, oversampling="bootstrap")

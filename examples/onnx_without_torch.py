@@ -50,7 +50,7 @@ def main():
     import lit_ios
 
     rule = lit_ios.fit(
-        valves(), path="valve", time="day", keep=["maker"], quick=True, epochs=10, progress=False
+        valves(), path="valve", time="day", keep=["maker"], quick=True, epochs=6, progress=False
     )
     print("written to", rule.export("valve.onnx"))
     subprocess.run([sys.executable, "-c", DEVICE], check=True)

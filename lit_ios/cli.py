@@ -53,7 +53,7 @@ from lit_ios.program.trainers import (
 )
 from lit_ios.recognition import calibration_note
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
-from lit_ios.variants import settings_by_name, variant_name
+from lit_ios.variants import check_one_class, settings_by_name, variant_name
 
 COMMANDS = ("fit", "validate", "test", "predict")
 _LOST = (
@@ -84,9 +84,12 @@ class StoppingCLI(LightningCLI):
             raise UserError("data.init_args.seed follows --seed_everything: give that instead")
         for seed in gather_options(others, "--seed_everything")[0]:
             check_seed(seed)
+        by_name: list[str] = []
         for role in ("data", "model"):
             named, others = settings_by_name(others, role)
-            files += named
+            check_one_class(role, named, files)
+            by_name += named
+        files = [*by_name, *files]  # what --config says goes on top of what a name stands for
         cls.checkpoint = given_checkpoint(others)
         if cls.checkpoint is None and others[0] != "fit" and "--help" not in others:
             raise UserError(

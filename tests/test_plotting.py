@@ -129,6 +129,16 @@ def test_units_stand_beside_their_axes():
         assert any("(days)" in label for label in labels), name
 
 
+def test_what_is_promised_is_seen_wherever_it_lies():
+    curve = make_policy().frontier(random_paths(40), draws=10)
+    right = plotting.frontiers({"one": curve}, misses=0.1, alarms=0.99).axes[1]
+    low, high = right.get_ylim()
+    assert low == 0
+    assert high > 0.99
+    ends = [line.get_ydata() for line in right.get_lines()]
+    assert any(np.allclose(line, 0.99) for line in ends)
+
+
 def test_few_enough_boundaries_are_drawn_to_be_told_apart():
     true, recovered = panels(FIGURES["boundaries"]())
     assert len(true.collections) == len(recovered.collections) <= 12

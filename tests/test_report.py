@@ -15,6 +15,7 @@ from lit_ios.program import run
 from lit_ios.report import RunFacts, write_report
 from lit_ios.report.drawings import memory_added
 from lit_ios.report.notes import notes
+from lit_ios.report.settings import told_settings
 from lit_ios.trajectories import Trajectory, TrajectorySet
 
 
@@ -167,6 +168,23 @@ def test_what_memory_adds_is_the_margin_less_that_of_a_path_that_has_forgotten(v
             at = paths.offsets[i] + row
             assert found[at] == pytest.approx(margin[at] - float(forgotten))
     assert np.abs(found).max() > 1e-3
+
+
+def test_settings_that_are_told_are_those_that_somebody_chose():
+    settings = {
+        "seed_everything": 3,
+        "model": {"class_path": "lit_ios.modules.IQS", "init_args": {"gamma": 0.5, "members": 1}},
+        "data": {"class_path": "strangers.Data", "init_args": {"rows": 5, "other": None}},
+        "trainer": {
+            "max_epochs": 7, "devices": 1, "log_every_n_steps": 4,
+            "callbacks": [{"class_path": "callbacks.EpsilonDecay", "init_args": {"x": 1}}],
+        },
+    }  # fmt: skip
+    assert told_settings(settings) == [
+        ("seed", "3"), ("model", "IQS"), ("model.gamma", "0.5"), ("data", "Data"),
+        ("data.rows", "5"), ("trainer.max_epochs", "7"), ("callbacks", "EpsilonDecay"),
+    ]  # fmt: skip
+    assert told_settings({"model": 3, "trainer": [], "data": {"class_path": 1}}) == []
 
 
 def test_stops_that_are_explained_are_of_different_kinds(facts):

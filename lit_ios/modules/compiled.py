@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -141,12 +143,14 @@ class Steps:
             try:
                 folder = step_cache.cache_folder()
                 library = step_cache.find(folder, key)
-                if library is None and self.mode == "build":
+                if library is None and self.mode == "build" and shutil.which(_compiler()):
                     library = _build(folder, key, module, flat, optimizers, batch)
                 if library is not None:
                     rates = Rates(module, flat, optimizers)
                     return CompiledStep(library, rates, batch, _most_rows(module)), key
                 why = "no compiled step is kept for these settings; --compile build makes one"
+                if self.mode == "build":
+                    why = f"there is no C++ compiler {_compiler()}: install one, or name it by CXX"
             except step_cache.UnsafeCacheError as unsafe:
                 why = f"{unsafe}; choose another folder with LIT_IOS_CACHE"
             except Exception as error:  # a compiler can fail in many ways, and training need not
@@ -167,6 +171,11 @@ def count_call(trainer: Any, optimizers: Sequence[Optimizer]) -> None:
 def _most_rows(module: Any) -> int:
     """Return how many rows a step can take: sums along paths are of two levels of blocks."""
     return BLOCK**2 if module.rule.memory.width else ROWS[1]
+
+
+def _compiler() -> str:
+    """Return the C++ compiler that PyTorch calls."""
+    return os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
 
 
 def _words(by: str | None, other: str = "") -> str:

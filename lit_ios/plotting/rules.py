@@ -67,10 +67,10 @@ def frontiers(
         axes.plot([], [], color=INK, linestyle="--", linewidth=1.2, label="promised at most")
     axes.legend()
     if censored:
-        panels[1].set(ylim=(0, None), ylabel="censored paths stopped (false alarms)")
-        panels[1].margins(y=0.1)
         if alarms is not None:
             panels[1].axhline(alarms, color=INK, linestyle="--", linewidth=1.2)
+        panels[1].margins(y=0.1)
+        panels[1].set(ylim=(0, None), ylabel="censored paths stopped (false alarms)")
     for panel in panels:
         panel.set(xlabel="events missed", xlim=(-0.02, 1.02))
         panel.xaxis.set_major_formatter(PercentFormatter(1))

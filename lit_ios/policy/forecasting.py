@@ -38,7 +38,7 @@ class Forecasting(Judge):
         """Learn how long is left at a row (M9), on paths the model was not trained on.
 
         From then on tables and live paths say it. It depends on the margins, whatever the
-        threshold; `docs/policy.md` says what is promised of its lower bounds.
+        threshold; `docs/forecast.md` says what is promised of its lower bounds.
 
         Args:
             data: a table (see `predict`), a file or a TrajectorySet, with stops.

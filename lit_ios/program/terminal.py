@@ -1,12 +1,13 @@
 """What is printed: names in files and data cannot steer the terminal.
 
 A path, a column or a folder may be called anything, also what clears a screen, writes its title, or
-is no text at all.
+is no text at all. Nor does a reader who leaves early end the work.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -35,8 +36,14 @@ class PlainStream:
 
     def write(self, text: str) -> int:
         """Write a text."""
-        self._stream.write(plain(text))
+        with _unless_nobody_reads(self._stream):
+            self._stream.write(plain(text))
         return len(text)
+
+    def flush(self) -> None:
+        """Hand on what was written."""
+        with _unless_nobody_reads(self._stream):
+            self._stream.flush()
 
     def writelines(self, lines: Any) -> None:
         """Write texts."""
@@ -49,8 +56,22 @@ class PlainStream:
 
 
 @contextlib.contextmanager
+def _unless_nobody_reads(stream: TextIO) -> Iterator[None]:
+    """Go on with the work if the other end of a pipe has left, as `head` does."""
+    try:
+        yield
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextlib.contextmanager
 def plain_output() -> Iterator[None]:
     """Let nothing that is printed steer the terminal."""
     out, error = (cast(TextIO, PlainStream(stream)) for stream in (sys.stdout, sys.stderr))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
-        yield
+        try:
+            yield
+        finally:
+            out.flush()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +21,6 @@ from lit_ios.policy.frontiers import FrontierCurve, frontier_curve
 from lit_ios.rule import Decisions
 from lit_ios.settings import Settings, read_settings
 from lit_ios.trajectories import FloatArray, IntArray, TrajectorySet
-from lit_ios.variants import configs_folder
 
 CURVES = {  # tags of TensorBoard, and what they are called
     "val/balanced_accuracy": "validation accuracy",
@@ -179,16 +177,6 @@ class RunFacts:
             return None
         return Estimate(*(float(x) if isinstance(x, int | float) else math.nan for x in ends))
 
-    @property
-    def changed_settings(self) -> list[tuple[str, str]]:
-        """Settings that differ from the defaults, by their full names."""
-        default = dict(_flat(read_settings(configs_folder() / "default.yaml")))
-        return [
-            (name, str(value))
-            for name, value in _flat(self.settings)
-            if default.get(name) != value and value is not None
-        ]
-
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return epochs and values of what TensorBoard's files hold of the training."""
         taken = self.metrics.get("candidate")
@@ -211,13 +199,3 @@ def read_curves(folder: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
             steps = np.array(sorted(points), dtype=np.float64)
             found[name] = (steps, np.array([points[step] for step in sorted(points)]))
     return found
-
-
-def _flat(settings: Any, name: str = "") -> Sequence[tuple[str, Any]]:
-    """Return settings by their full names; lists are values."""
-    if not isinstance(settings, dict):
-        return [(name, settings)]
-    pairs: list[tuple[str, Any]] = []
-    for key, value in settings.items():
-        pairs += _flat(value, f"{name}.{key}" if name else str(key))
-    return pairs

@@ -111,7 +111,7 @@ def along_paths(
     ]
     for axes, label in zip(panels[:, 0], labels, strict=True):
         axes.set_ylabel(label)
-    figure.legend(handles=_legend(remembers, forecast), loc="outside lower center", ncols=6)
+    figure.legend(handles=_legend(remembers, forecast), loc="outside lower center", ncols=7)
     return figure
 
 
@@ -131,9 +131,10 @@ def _legend(remembers: bool, forecast: bool) -> list[Line2D]:
         Line2D([], [], color=SOFT, linestyle=":", label="threshold"),
     ]
     if remembers:
-        made.append(Line2D([], [], color=COLOURS[2], label="what memory adds to the margin"))
+        made.append(Line2D([], [], color=COLOURS[2], label="what memory adds"))
     if forecast:
-        made.append(Line2D([], [], color=COLOURS[3], label="forecast of the time left"))
+        made.append(Line2D([], [], color=INK, linewidth=1.2, label="time that was left"))
+        made.append(Line2D([], [], color=COLOURS[3], label="its forecast"))
         made.append(Line2D([], [], color=COLOURS[4], label="its lower bound"))
     return made
 

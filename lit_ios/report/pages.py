@@ -21,6 +21,7 @@ from lit_ios.report.drawings import Drawing, compare, draw
 from lit_ios.report.facts import RunFacts
 from lit_ios.report.notes import notes
 from lit_ios.report.numbers import comparison, scores, tiles
+from lit_ios.report.settings import told_settings
 
 MOST_FEATURES = 40  # in the table
 SECTIONS = {  # titles, and a sentence where one is needed
@@ -156,7 +157,7 @@ def _made(facts: RunFacts) -> list[tuple[str, str]]:
         ("members", str(rule.members)),
         ("PyTorch", torch.__version__),
     ]
-    return about + facts.changed_settings
+    return about + told_settings(facts.settings)
 
 
 def _value(estimate: Estimate | None) -> float:

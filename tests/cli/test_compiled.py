@@ -8,12 +8,17 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 import train
 from lit_ios.checkpoints import read_checkpoint
-from lit_ios.modules import StoppingModule, compiled
+from lit_ios.modules import StoppingModule, compiled, suitable
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
+pytestmark = [
+    pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler"),
+    pytest.mark.skipif(VERSION < suitable.TRIED, reason="needs a newer PyTorch"),
+]
 DATA = (
     "--data=CP1", "--data.init_args.paths=40", "--data.init_args.test_paths=10", "--no-baseline",
     "--data.init_args.batch_size=32", "--data.init_args.batches_per_call=3",
@@ -157,6 +162,17 @@ def test_a_compiler_that_fails_leaves_training_as_it_was(fit, monkeypatch, tmp_p
     run, said = fit("--compile=build")
     assert said == [
         "training steps are not compiled: compiling failed: RuntimeError g++: no such header"
+    ]
+    assert steps_of(run) == "eager"
+
+
+def test_without_a_compiler_it_says_so_and_trains(fit, monkeypatch, tmp_path):
+    monkeypatch.setenv("LIT_IOS_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    run, said = fit("--compile=build")
+    assert said == [
+        "training steps are not compiled: there is no C++ compiler no-such-compiler: install one, "
+        "or name it by CXX"
     ]
     assert steps_of(run) == "eager"
 

@@ -2,10 +2,12 @@
 
 import io
 import os
+import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
+from repository import ROOT
 
 from lit_ios.program import main
 from lit_ios.program.terminal import plain, plain_output
@@ -81,3 +83,20 @@ def test_a_file_whose_name_is_no_text_is_refused_in_one_sentence(tmp_path):
     assert said.startswith("error: ")
     assert "is not valid UTF-8: rename it" in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["fit", "--help"], ["inspect", "t.csv", "--path", "unit", "--time", "time"], []]
+)
+def test_a_reader_who_leaves_early_ends_nothing(words, tmp_path):
+    table(tmp_path / "t.csv", [f"unit {i}" for i in range(6)])
+    command = [sys.executable, "-m", "lit_ios", *words]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode == 0

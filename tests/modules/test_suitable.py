@@ -43,6 +43,11 @@ class OwnIQS(modules.IQS):
     """A variant of the user's own."""
 
 
+@pytest.fixture(autouse=True)
+def _any_version(monkeypatch):
+    monkeypatch.setattr(suitable, "TRIED", (2, 0))
+
+
 def test_what_the_program_brings_is_compiled():
     for cls in ("Classifier", "IQS", "ModelBasedIQS", "DOIQS", "RecurrentSurvival"):
         assert why_eager(*make(cls), BATCH) is None, cls
@@ -91,6 +96,7 @@ def test_settings_side_by_side_have_rates_and_discounts_of_their_own_and_are_not
 def test_older_versions_of_pytorch_and_anomaly_detection_are_left_alone(monkeypatch):
     with torch.autograd.set_detect_anomaly(True):
         assert why_eager(*make(), BATCH) == "trainer.detect_anomaly is on"
+    monkeypatch.setattr(suitable, "TRIED", (2, 13))
     monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
     assert why_eager(*make(), BATCH) == "PyTorch 2.13 or newer is needed"
 
