@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from typing import Any
@@ -19,8 +18,6 @@ COMMANDS = (*TRAINING, *USES)
 def main(args: list[str] | None = None, program: str = "lit-ios") -> int:
     """Carry out a command line; return 0, or 1 after a sentence that says why it cannot be."""
     warnings.showwarning = show_warning  # type: ignore[assignment]
-    if args is None:
-        _look_here_last(sys.argv[1:])
     with plain_output():
         try:
             run(sys.argv[1:] if args is None else list(args), program)
@@ -34,13 +31,6 @@ def main(args: list[str] | None = None, program: str = "lit-ios") -> int:
             print(f"error: the name {name} is not valid UTF-8: rename it", file=sys.stderr)
             return 1
     return 0
-
-
-def _look_here_last(words: list[str]) -> None:
-    """Find packages of the user's own in the current folder, last, where some are allowed."""
-    here = os.getcwd()
-    if any(word.startswith("--allow") for word in words) and not sys.flags.safe_path:
-        sys.path += [] if here in sys.path else [here]
 
 
 def _is_name(error: UnicodeEncodeError) -> bool:

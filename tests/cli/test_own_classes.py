@@ -1,9 +1,6 @@
 """Classes named in settings: samplers, optimizers, and data of a user's own."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +9,6 @@ import pytest
 import torch
 from engine_files import text_of
 from imblearn.over_sampling import ADASYN
-from repository import ROOT
 
 from datamodules import TurbofanData
 from lit_ios import StoppingPolicy
@@ -249,26 +245,3 @@ def test_scaling_of_ones_own_data_is_that_of_their_training_engines(plant):
     for condition, mean in zip(encoder.conditions.tolist(), encoder.mean.numpy(), strict=True):
         own = training & (np.rint(numbers[:, 2]) == condition)
         np.testing.assert_allclose(mean, numbers[own][:, sensors].mean(0), rtol=1e-5, atol=1e-4)
-
-
-def test_installed_program_finds_allowed_packages_in_the_current_folder(tmp_path):
-    program, here = tmp_path / "bin/lit-ios", tmp_path / "here"
-    program.parent.mkdir()
-    here.mkdir()
-    program.write_text("from lit_ios.program import main\nraise SystemExit(main())\n")
-    network = "from lit_ios.rule import MLPHead\n\n\nclass Mine(MLPHead):\n    pass\n"
-    (here / "mine_for_test.py").write_text(network)
-    settings = {"model": {"init_args": {"head": {"class_path": "mine_for_test.Mine"}}}}
-    (here / "mine.yaml").write_text(json.dumps(settings))
-    words = ["fit", "--data", "CP1", "--config", "mine.yaml", "--print_config"]
-    found = [
-        subprocess.run(
-            [sys.executable, str(program), *words, *allowed], cwd=here, text=True,
-            capture_output=True, check=False, env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )
-        for allowed in ([], ["--allow", "mine_for_test"])
-    ]  # fmt: skip
-    assert found[0].returncode == 1
-    assert "mine_for_test" in found[0].stderr
-    assert found[1].returncode == 0, found[1].stderr
-    assert "mine_for_test.Mine" in found[1].stdout
