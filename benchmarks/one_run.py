@@ -110,8 +110,11 @@ def measure(words: list[str]) -> dict[str, float]:
         contextlib.redirect_stderr(io.StringIO()),
     ):
         warnings.simplefilter("ignore")
-        train.main(words)
+        cli: Any = train.main(words)
     meter._turn()
+    steps = getattr(cli.model, "_steps", None)
+    if "--compile=cached" in words and getattr(steps, "by", "eager") == "eager":
+        raise SystemExit("error: no compiled step was found: was the code changed meanwhile?")
     return meter.seconds
 
 

@@ -67,7 +67,8 @@ def few_paths(training_stops: int | None, judged: Judged) -> str | None:
     if training_stops is not None and training_stops < FEW_STOPS:
         parts.append(f"{training_stops} stopped paths in training")
     if 0 < judged.stopped < FEW_STOPS:
-        parts.append(f"{judged.stopped} among the {judged.kind} paths")
+        what = "" if parts else " stopped paths"
+        parts.append(f"{judged.stopped}{what} among the {judged.kind} paths")
     if not parts:
         return None
     return f"Only {' and '.join(parts)}: these figures mean little below some {FEW_STOPS}."

@@ -22,11 +22,17 @@ from typing import Any
 
 from lit_ios.checks import UserError
 from lit_ios.files import claim_version, write_bytes, write_json
-from lit_ios.found import found_options, found_settings, refuse_links
+from lit_ios.found import found_options, found_settings, refuse_links, refuse_packages
 from lit_ios.functional.cross_fitting import honest_score
 from lit_ios.program.jobs import remember_run
 from lit_ios.recipe import Score, best_of, check_folds, check_stops, read_recipe, table
-from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
+from lit_ios.settings import (
+    Settings,
+    gather_options,
+    merge_settings,
+    read_settings,
+    with_absolute_file,
+)
 from lit_ios.small_files import read_small_json
 from lit_ios.variants import settings_by_name
 
@@ -64,16 +70,9 @@ def auto_run(args: list[str], default_config: Path, program: str = "lit-ios") ->
         raise UserError("auto trains from the beginning, or goes on with --resume FOLDER")
     if any(word.startswith("--data.init_args.seed") for word in words):
         raise UserError("data.init_args.seed follows --seed_everything: give that instead")
-    options = [_absolute(word) for word in words[1:] if word != "--quick"]
+    options = [with_absolute_file(word) for word in words[1:] if word != "--quick"]
     found = [str(Path(file).absolute()) for file in files]
     return AutoRun(found, options, default_config, "--quick" in words, allow=allow, program=program)
-
-
-def _absolute(word: str) -> str:
-    """Return an option so that it names the same file from any folder."""
-    name, _, value = word.partition("=")
-    is_file = name.startswith("--data.init_args.") and name.endswith(("file", "events"))
-    return f"{name}={Path(value).absolute()}" if is_file and value else word
 
 
 def _own_table(args: list[str], files: list[str]) -> bool:
@@ -84,7 +83,9 @@ def _own_table(args: list[str], files: list[str]) -> bool:
     settings = merge_settings(read_settings(file) for file in files)
     data = settings.get("data")
     named = data.get("class_path") if isinstance(data, dict) else None
-    return "model" not in settings and named == "TableData"
+    model = settings.get("model") or {}
+    chosen = not isinstance(model, dict) or "class_path" in model
+    return not chosen and named == "TableData"
 
 
 class AutoRun:
@@ -128,12 +129,7 @@ class AutoRun:
             raise UserError(
                 f"--resume: {folder} is not the folder of an auto run: give one"
             ) from None
-        missing = [package for package in asked if package not in allow]
-        if missing:
-            raise UserError(
-                f"--resume: the run in {folder} imports classes of {missing[0]}: add --allow "
-                f"{missing[0]} if you trust that package"
-            )
+        refuse_packages(f"the run in {folder}", asked, allow)
         refuse_links(folder)
         return cls(files, found_options(options), default_config, quick, folder, allow, program)
 

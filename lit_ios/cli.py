@@ -53,7 +53,7 @@ from lit_ios.program.trainers import (
 )
 from lit_ios.recognition import calibration_note
 from lit_ios.settings import Settings, gather_options, merge_settings, read_settings
-from lit_ios.variants import settings_by_name, variant_name
+from lit_ios.variants import check_one_class, settings_by_name, variant_name
 
 COMMANDS = ("fit", "validate", "test", "predict")
 _LOST = (
@@ -68,6 +68,7 @@ class StoppingCLI(LightningCLI):
     """Links data to model, puts runs into runs/<data>/<variant>/version_N, tests after fitting."""
 
     checkpoint: Path | None = None  # the file given as --ckpt_path
+    command = "fit"  # that is carried out
     program = "lit-ios"  # as the user calls it
 
     @classmethod
@@ -83,9 +84,12 @@ class StoppingCLI(LightningCLI):
             raise UserError("data.init_args.seed follows --seed_everything: give that instead")
         for seed in gather_options(others, "--seed_everything")[0]:
             check_seed(seed)
+        by_name: list[str] = []
         for role in ("data", "model"):
             named, others = settings_by_name(others, role)
-            files += named
+            check_one_class(role, named, files)
+            by_name += named
+        files = [*by_name, *files]  # what --config says goes on top of what a name stands for
         cls.checkpoint = given_checkpoint(others)
         if cls.checkpoint is None and others[0] != "fit" and "--help" not in others:
             raise UserError(
@@ -123,6 +127,7 @@ class StoppingCLI(LightningCLI):
             check_import(path)
         check_class("model", settings, others, StoppingModule)
         check_class("data", settings, others, LightningDataModule)
+        cls.command = others[0]
         return cls(
             model_class=StoppingModule,
             subclass_mode_model=True,
@@ -143,6 +148,10 @@ class StoppingCLI(LightningCLI):
         parser = super().init_parser(**kwargs)
         parser.exit_on_error = parser.allow_abbrev = False
         return parser
+
+    def subcommands(self) -> dict[str, set[str]]:  # type: ignore[override]
+        """Return the command alone: a parser of each takes its time."""
+        return {self.command: super().subcommands()[self.command]}
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
         """Answer mistakes in one line, without quoting files."""

@@ -201,3 +201,19 @@ def refuse_links(folder: Path) -> None:
                 f"{file} is a link that leads out of the run folder {folder}, and is not written "
                 "to: copy what it leads to in its place, or remove it"
             )
+
+
+def refuse_packages(what: str, asked: Sequence[str], allow: Sequence[str]) -> None:
+    """Refuse to go on with what imports classes of packages that are not allowed again.
+
+    Args:
+        what: it is, and where.
+        asked: the packages that it was allowed when it began.
+        allow: those that are allowed now.
+    """
+    for package in asked:
+        if package not in allow:
+            raise UserError(
+                f"--resume: {what} imports classes of {package}: add --allow {package} if you "
+                "trust that package"
+            )

@@ -118,3 +118,16 @@ def gather_options(args: list[str], *names: str) -> tuple[list[str], list[str]]:
         else:
             values.append(next(words, ""))
     return values, others
+
+
+def file_of(option: str) -> str | None:
+    """Return the file or folder of data that an option names; None if it names none."""
+    name, _, value = option.partition("=")
+    named = name.startswith("--data.init_args.") and name.endswith(("file", "events"))
+    return value if named and value else None
+
+
+def with_absolute_file(option: str) -> str:
+    """Return an option so that it names the same file from any folder."""
+    file = file_of(option)
+    return option if file is None else f"{option.partition('=')[0]}={Path(file).absolute()}"

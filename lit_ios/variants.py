@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,6 +99,31 @@ def settings_by_name(words: list[str], role: str) -> tuple[list[str], list[str]]
         else:
             others.append(f"--{role}={name}")  # of a class
     return files, others
+
+
+def check_one_class(role: str, named: Sequence[str], files: Sequence[str]) -> None:
+    """Refuse settings files that name another class than `--data NAME` or `--model NAME` does.
+
+    Args:
+        role: data or model.
+        named: files that the name stands for.
+        files: given by --config.
+    """
+    wanted = [_named_class(file, role) for file in named]
+    for file in files if any(wanted) else ():
+        found = _named_class(file, role)
+        if found is not None and found not in wanted:
+            raise UserError(
+                f"--{role} names {wanted[-1]} and --config {file} names {found}: leave one of them "
+                "out"
+            )
+
+
+def _named_class(file: str, role: str) -> str | None:
+    """Return the class, without its package, that a settings file names; None if it names none."""
+    spec = read_settings(file).get(role)
+    path = spec.get("class_path") if isinstance(spec, dict) else None
+    return path.rpartition(".")[2] if isinstance(path, str) else None
 
 
 def variant_name(model: object, datamodule: Any, callbacks: Iterable[object]) -> str:

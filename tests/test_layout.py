@@ -142,7 +142,7 @@ def test_no_class_of_a_variant_is_asked_for_outside_its_own_file():
 
 
 def modules_loaded_by(statement: str) -> set[str]:
-    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+    code = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -172,6 +172,24 @@ def test_listing_runs_loads_no_torch(tmp_path):
     (tmp_path / "runs/a/b/version_0/checkpoints").mkdir(parents=True)
     loaded = modules_loaded_by(f"import train; train.main(['runs', {str(tmp_path)!r}])")
     assert not {"torch", "pyarrow", "pytorch_lightning"} & loaded
+
+
+def test_training_begins_without_what_it_does_not_need():
+    loaded = modules_loaded_by(
+        "import sys, train\n"
+        "from lit_ios.modules import StoppingModule\n"
+        "StoppingModule.training_step = lambda *_: sys.exit()\n"
+        "words = '--data.init_args.paths=20 --data.init_args.test_paths=5 --trainer.logger=false'\n"
+        "try:\n"
+        "    train.main(['fit', '--data=CP1', '--model=iqs', *words.split()])\n"
+        "except SystemExit:\n"
+        "    pass\n"
+    )
+    assert "pytorch_lightning" in loaded
+    assert not {
+        "imblearn", "sklearn", "pandas", "polars", "jinja2", "onnx", "onnxruntime", "optuna", "ray",
+        "fastapi", "mlflow", "wandb",
+    } & loaded  # fmt: skip
 
 
 PUBLIC = {

@@ -65,6 +65,10 @@ def explain(
                              message):  # fmt: skip
         key = (required[1] or required[2]).rpartition(".")[2]
         return UserError(f"{key} is not given: add {_shown(role or 'data', key)} VALUE")
+    if absent := re.search(r"No module named '([\w.]+)'", message):
+        return UserError(
+            f"there is no module {absent[1]}: it is looked for beside lit-ios and in this folder"
+        )
     return _wrong_value(message, role, given)
 
 

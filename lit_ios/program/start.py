@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Any
@@ -18,9 +19,10 @@ COMMANDS = (*TRAINING, *USES)
 def main(args: list[str] | None = None, program: str = "lit-ios") -> int:
     """Carry out a command line; return 0, or 1 after a sentence that says why it cannot be."""
     warnings.showwarning = show_warning  # type: ignore[assignment]
+    words = sys.argv[1:] if args is None else list(args)
     with plain_output():
         try:
-            run(sys.argv[1:] if args is None else list(args), program)
+            run(words, program)
         except UserError as error:
             print(error_line(error), file=sys.stderr)
             return 1
@@ -31,6 +33,17 @@ def main(args: list[str] | None = None, program: str = "lit-ios") -> int:
             print(f"error: the name {name} is not valid UTF-8: rename it", file=sys.stderr)
             return 1
     return 0
+
+
+def look_here_last(words: list[str]) -> None:
+    """Look for the user's own packages in the current folder, after all others, if any is allowed.
+
+    Python does so by itself for `python train.py`, but not for the command `lit-ios`.
+    """
+    here, allowed = os.getcwd(), any(word.startswith("--allow") for word in words)
+    known = {os.path.abspath(folder) for folder in sys.path}
+    if allowed and here not in known and not sys.flags.safe_path:
+        sys.path.append(here)
 
 
 def _is_name(error: UnicodeEncodeError) -> bool:
@@ -63,6 +76,7 @@ def run(words: list[str], program: str = "lit-ios") -> Any:
     if words[0] == "--version":
         print(f"lit-ios {__version__}")
         return None
+    look_here_last(words)
     command = words[0]
     if command not in COMMANDS:
         raise UserError(_no_command(command, program))

@@ -8,7 +8,7 @@ from typing import Any
 from lit_ios.checks import UserError
 from lit_ios.program.packages import check_packages
 from lit_ios.program.words import translate
-from lit_ios.settings import gather_options
+from lit_ios.settings import gather_options, with_absolute_file
 from lit_ios.variants import configs_folder, settings_by_name
 
 VALUED = (
@@ -108,14 +108,7 @@ def _settings(words: list[str]) -> tuple[list[Path], list[str]]:
         ):
             if word.partition("=")[0] == option:
                 raise UserError(f"tune takes no {option}: {why}")
-    return [Path(file) for file in [*found, *files]], [_absolute(word) for word in words]
-
-
-def _absolute(word: str) -> str:
-    """Return an option so that it names the same file from any folder."""
-    name, _, value = word.partition("=")
-    is_file = name.startswith("--data.init_args.") and name.endswith(("file", "events"))
-    return f"{name}={Path(value).absolute()}" if is_file and value else word
+    return [Path(file) for file in [*found, *files]], [with_absolute_file(word) for word in words]
 
 
 def _count(own: dict[str, Any], name: str, default: int) -> int:

@@ -17,10 +17,17 @@ import yaml
 
 from lit_ios.checks import UserError
 from lit_ios.files import claim_version, lock_of, write_json, write_text
-from lit_ios.found import files_read, found_options, found_settings, refuse_links
+from lit_ios.found import (
+    files_read,
+    found_options,
+    found_settings,
+    refuse_links,
+    refuse_packages,
+)
 from lit_ios.program.mistakes import arguments_of
 from lit_ios.recipe import check_folds, check_stops, read_recipe
-from lit_ios.settings import Settings, merge_settings, read_settings
+from lit_ios.settings import Settings, file_of, merge_settings, read_settings
+from lit_ios.small_files import read_small, read_small_json
 from lit_ios.tune.space import SCHEDULED, Knob, read_space
 from lit_ios.tune.stacked import check_knobs, check_stackable
 from lit_ios.tune.study import Study
@@ -186,22 +193,17 @@ def read_plan(folder: Path, allow: Sequence[str], *, found: bool) -> Plan:
         found: whether the folder may come from a stranger.
     """
     try:
-        known = json.loads((folder / OWN_FILE).read_text())
+        known = read_small_json(folder / OWN_FILE)
         options, asked = known["options"], known["allow"]
         texts = [*options, *asked]
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
         shipped, prune, data = bool(known["shipped"]), bool(known["prune"]), known["data"]
         stacked, space = int(known["stacked"]), known["space"]
-        text = (folder / SPACE).read_text(encoding="utf-8")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        text = read_small(folder / SPACE).decode()
+    except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"--resume: {folder} is not the folder of a study: give one") from None
-    missing = [package for package in asked if package not in allow]
-    if missing:
-        raise UserError(
-            f"--resume: the study in {folder} imports classes of {missing[0]}: add --allow "
-            f"{missing[0]} if you trust that package"
-        )
+    refuse_packages(f"the study in {folder}", asked, allow)
     if found:
         refuse_links(folder)
         options = found_options(options)
@@ -226,10 +228,7 @@ def _digest(text: str) -> str:
 def _stamps(settings: Settings, options: Iterable[str]) -> list[Any]:
     """Return names, sizes and times of the files that data are read from."""
     files = files_read(settings)
-    for word in options:
-        name, _, value = word.partition("=")
-        if name.startswith("--data.init_args.") and name.endswith(("file", "events")):
-            files.append(value)
+    files += [named for word in options if (named := file_of(word)) is not None]
     stamps = []
     for file in map(Path, files):
         for one in sorted(file.rglob("*")) if file.is_dir() else [file]:
@@ -252,7 +251,7 @@ def remember_trials(folder: Path, asked: int | None, otherwise: int) -> int:
         asked: now; None where that is not said.
         otherwise: where it never was.
     """
-    known = json.loads((folder / OWN_FILE).read_text())
+    known = read_small_json(folder / OWN_FILE)
     before = known.get("trials")
     trials = asked or (before if isinstance(before, int) and before > 0 else otherwise)
     if trials != before:

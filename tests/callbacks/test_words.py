@@ -104,7 +104,11 @@ def test_paths_without_stops_are_judged_by_false_alarms_alone(paths):
     ("training", "tested", "words"),
     [
         (3, 40, "Only 3 stopped paths in training: these figures mean little below some 20."),
-        (30, 7, "Only 7 among the test paths: these figures mean little below some 20."),
+        (
+            30,
+            7,
+            "Only 7 stopped paths among the test paths: these figures mean little below some 20.",
+        ),
         (3, 7, "Only 3 stopped paths in training and 7 among the test paths: these"),
     ],
 )
@@ -160,7 +164,7 @@ def test_fit_ends_in_sentences_and_next_steps(run_train, capsys):
     shown = capsys.readouterr().out
     assert "paths the rule had not seen" in shown or "these 10 paths" in shown
     assert "lit-ios fit my.csv" in shown
-    assert "Only 10 among the test paths" in shown
+    assert "Only 10 stopped paths among the test paths" in shown
 
 
 def test_table_shows_intervals_beside_their_values():

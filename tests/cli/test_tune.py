@@ -207,6 +207,12 @@ def test_a_folder_that_is_no_study_is_refused(tmp_path):
         tune("--resume", str(tmp_path))
 
 
+def test_a_pipe_in_a_found_study_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "tune.json")
+    with pytest.raises(SystemExit, match="is not the folder of a study"):
+        tune(f"--resume={tmp_path}")
+
+
 def test_a_study_whose_data_have_changed_is_not_gone_on_with(tmp_path, monkeypatch):
     table = tmp_path / "pumps.csv"
     lines = [f"{unit},{t},{(unit * 7 + t) % 5 + t / 3}" for unit in range(16) for t in range(5)]
