@@ -118,5 +118,5 @@ def test_options_of_a_data_set_reach_baselines_as_numbers(monkeypatch):
     monkeypatch.setattr(baselines, "measure", measure)
     grid.run(grid.Job("radial3", "baseline_clock", 0, 200))
     grid.run(grid.Job("FD003", "baseline_clock", 0, 40))
-    assert seen[0].dim == 3
+    assert seen[0].simulator.dim == 3
     assert seen[1].subset == "FD003"
