@@ -15,7 +15,7 @@ STUBS = {
 }  # docs/project: pages of the top folder
 PAGES = sorted(
     page
-    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
+    for page in (*ROOT.glob("*.md"), ROOT / "examples/README.md", *ROOT.glob("docs/**/*.md"))
     if "_build" not in page.parts and not (page.parent.name == "project" and page.stem in STUBS)
 )
 

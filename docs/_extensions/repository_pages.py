@@ -1,4 +1,4 @@
-"""Pages of the repository's top folder as pages of the site, and links to them."""
+"""Pages that lie elsewhere in the repository as pages of the site, and links to them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ PAGES = {
     "CODE_OF_CONDUCT.md": "project/conduct",
     "CONTRIBUTING.md": "project/contributing",
     "SECURITY.md": "project/security",
+    "examples/README.md": "project/examples",
 }
 LINK = re.compile(r"(\]\()((?:\.\./)*)([\w./-]+)")
 STREAM = re.compile(r"\A%%bash\n")
@@ -23,20 +24,25 @@ def _relative(docname: str, page: str) -> str:
 
 
 def place(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the text of a top page where the site has it; send links to top pages there."""
+    """Put the text of such a page where the site has it; send links to them there."""
     whole = {page: file for file, page in PAGES.items()}
     if docname in whole:
         source[0] = (ROOT / whole[docname]).read_text()
 
+    folder = ROOT / (
+        Path(whole[docname]).parent if docname in whole else Path("docs") / docname / ".."
+    )
+
     def moved(link: re.Match[str]) -> str:
         before, up, target = link.groups()
-        top = docname in whole or up == "../" * (docname.count("/") + 1)
-        if top and target in PAGES:
-            return before + _relative(docname, f"{PAGES[target]}.md")
-        if docname in whole and target.startswith("docs/"):
-            return before + _relative(docname, target.removeprefix("docs/"))
-        if docname in whole and (ROOT / target).exists():
-            return before + "../" * (docname.count("/") + 1) + target
+        file = (folder / up / target).resolve()
+        name = str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else ""
+        if name in PAGES:
+            return before + _relative(docname, f"{PAGES[name]}.md")
+        if docname in whole and name.startswith("docs/"):
+            return before + _relative(docname, name.removeprefix("docs/"))
+        if docname in whole and name and file.exists():
+            return before + "../" * (docname.count("/") + 1) + name
         return link[0]
 
     source[0] = LINK.sub(moved, source[0])
