@@ -66,15 +66,19 @@ def test_several_processes_do_each_trial_once(tmp_path):
 
 
 def test_a_trial_is_not_lost_if_who_takes_it_over_is_killed_as_well(tmp_path, monkeypatch):
-    assert in_process(tmp_path, 4, 1).wait() == -9
-    heir, claimed = study_in(tmp_path), []
-    monkeypatch.setattr(heir, "_begin", lambda *known: claimed.append(known) or 1 / 0)
+    one, other, heir = (study_in(tmp_path) for _ in range(3))
+    begun = one.claim(4)
+    first = begun.__enter__()
+    with other.claim(4) as second:
+        other.tell(second, "complete", 0.5)
+    begun.__exit__(None, None, None)  # as if its process had been killed: it has said nothing
+    monkeypatch.setattr(heir, "_begin", lambda *known: 1 / 0)
     with pytest.raises(ZeroDivisionError), heir.claim(4):
         pass
-    with study_in(tmp_path).claim(4) as claim:
-        assert [(claim.number, claim.values)] == claimed
+    with study_in(tmp_path).claim(4) as again:
+        assert (again.number, again.values) == (first.number, first.values) == (0, first.values)
     work(tmp_path, 4)
-    assert [one.number for one in study_in(tmp_path).done()] == [0, 1, 2, 3]
+    assert [trial.number for trial in study_in(tmp_path).done()] == [0, 1, 2, 3]
 
 
 def test_a_trial_that_ends_while_it_is_looked_at_was_not_killed(tmp_path, monkeypatch):
