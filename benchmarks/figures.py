@@ -217,7 +217,7 @@ def regions(
             _level(axes[3], grid, grid.margin[number], color=STOP, alpha=1 - float(shade))
             if grid.truth is not None:
                 _level(axes[3], grid, grid.truth[number], color=shade, linestyles="--")
-        axes[3].set_title("boundaries, true ones dashed", fontsize=SMALL)
+        axes[3].set_title("boundaries, dashed: true", fontsize=SMALL)
         axes[3].set_aspect("equal")
         axes[0].set_ylabel(find_variant(variant).label)
     return figure
