@@ -28,7 +28,7 @@ def frontier_figure():
 
 
 def tune_figures():
-    pytest.importorskip("optuna")
+    pytest.importorskip("optuna", reason="the extra tune is not installed")
     from lit_ios.tune.figures import importance_figure
 
     return importance_figure({"learning_rate": 0.7, "memory": 0.2}, 12)
