@@ -191,7 +191,8 @@ def regions(
 ) -> Figure:
     """Train each variant; Q at one time, scaled around 0, and the boundaries of all times."""
     variants = list(variants)
-    figure = Figure(figsize=(13, 2.7 * len(variants)), layout="constrained")
+    figure = Figure(figsize=(13.6, 2.7 * len(variants)), layout="constrained")
+    figure.get_layout_engine().set(rect=(0.03, 0, 0.95, 1))  # type: ignore[call-arg, union-attr]
     rows = figure.subplots(len(variants), 4, squeeze=False)
     for axes, variant in zip(rows, variants, strict=True):
         module, source = _trained(data, variant, epochs, f"--data.init_args.paths={paths}")
